@@ -1,0 +1,196 @@
+"""Label vectors: the mean of a description's word vectors (the paper), or the sentence encoder's vector of it."""
+
+import pickle
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncl_pyg.corpus.labels import LabelSet
+from bncl_pyg.corpus.rows import read_lines
+from bncl_pyg.errors import InputError
+
+EMBEDDED = "embedded"
+"""The name of the source that needs no file and no download: the embedded sentence encoder."""
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+@dataclass(frozen=True)
+class LabelVectors:
+    """One vector a label.
+
+    Args:
+        vectors: float32, (labels, dimensions); a row of zeros where nothing is known.
+        source: where the vectors come from.
+        missing_words: for each label some of whose words have no vector, these words.
+    """
+
+    vectors: NDArray[np.float32]
+    source: str
+    missing_words: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Which labels have a vector; boolean, (labels,)."""
+        return np.asarray(np.any(self.vectors != 0, axis=1))
+
+
+def embed_labels(labels: LabelSet, source: str = EMBEDDED) -> LabelVectors:
+    """Return the labels' vectors from `embedded`, a file of word vectors, or a gensim-data name."""
+    if source == EMBEDDED:
+        from bncl_pyg.nli.encoder import SentenceEncoder
+
+        return LabelVectors(SentenceEncoder.embedded().encode(labels.descriptions).numpy(), source)
+    return mean_of_words(labels, load_word_vectors(source), source=Path(source).name)
+
+
+def mean_of_words(labels: LabelSet, words: Any, source: str) -> LabelVectors:
+    """Average the word vectors (a gensim `KeyedVectors`) of each label's description.
+
+    A word is looked up as it is written, then in lower case. Words without a vector do not count; a label none of
+    whose words has one gets a row of zeros.
+    """
+    vectors = np.zeros((len(labels), words.vector_size), dtype=np.float32)
+    missing: dict[str, list[str]] = {}
+    for row, (name, description) in enumerate(zip(labels.names, labels.descriptions, strict=True)):
+        found = []
+        for word in _WORD.findall(description):
+            key = word if word in words else word.lower()
+            if key in words:
+                found.append(words[key])
+            else:
+                missing.setdefault(name, []).append(word)
+        if found:
+            vectors[row] = np.mean(found, axis=0, dtype=np.float64)
+    return LabelVectors(vectors, source, missing)
+
+
+def load_word_vectors(source: str) -> Any:
+    """Load a gensim `KeyedVectors`.
+
+    Args:
+        source: a file: GloVe text or word2vec text (`.txt`, `.vec`, also `.gz`; told apart by the first line),
+            word2vec binary (`.bin`, `.bin.gz`), gensim's own `.kv`, or a `.npy` matrix with a vocabulary of one word
+            a line beside it (`NAME.npy` or `NAME.f16.npy` with `NAME.vocab.txt`); or a gensim-data name such as
+            `glove-wiki-gigaword-100`, which is downloaded once.
+    """
+    path = Path(source)
+    if not path.is_file():
+        return _load_by_name(source)
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    try:
+        if suffix == ".kv":
+            return _load_kv(path)
+        if suffix == ".npy":
+            return _load_npy(path)
+        if suffix == ".bin":
+            return _load_binary(path)
+        return _load_text(path)
+    except InputError:
+        raise
+    except (ValueError, EOFError, UnicodeDecodeError, pickle.UnpicklingError) as error:
+        raise InputError(f"{path} could not be read as word vectors ({error}).") from None
+
+
+def _load_binary(path: Path) -> Any:
+    from gensim.models import KeyedVectors
+
+    return KeyedVectors.load_word2vec_format(str(path), binary=True)
+
+
+def _load_text(path: Path) -> Any:
+    """Read GloVe or word2vec text; the latter starts with a line "words dimensions"."""
+    words: dict[str, None] = {}
+    rows: list[NDArray[np.float32]] = []
+    dimensions = 0
+    for number, line in read_lines(path):
+        if number == 1 and re.fullmatch(r"\d+ \d+\s*", line):
+            dimensions = int(line.split()[1])
+            continue
+        # Some words of large GloVe files hold spaces: the numbers are what stands last.
+        dimensions = dimensions or len(line.split()) - 1
+        word, *numbers = line.rstrip().rsplit(" ", dimensions)
+        try:
+            row = np.array(numbers, dtype=np.float32)
+        except ValueError:
+            row = np.zeros(0, dtype=np.float32)
+        if len(row) != dimensions or not dimensions:
+            raise InputError(f"{path}, line {number}: must be a word and {dimensions or 'some'} numbers.")
+        if word not in words:
+            words[word] = None
+            rows.append(row)
+    if not rows:
+        raise InputError(f"{path} holds no word.")
+    return _keyed(list(words), np.stack(rows))
+
+
+def _keyed(words: list[str], matrix: NDArray[np.float32]) -> Any:
+    from gensim.models import KeyedVectors
+
+    keyed = KeyedVectors(vector_size=matrix.shape[1], count=0, dtype=np.float32)
+    keyed.add_vectors(words, matrix)
+    return keyed
+
+
+class _KeyedVectorsUnpickler(pickle.Unpickler):
+    """Reads gensim's `.kv`, which is a pickle, without letting it name anything but vectors and numbers."""
+
+    _ALLOWED_MODULES = frozenset({"numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy.dtypes"})
+    _ALLOWED_NAMES = frozenset({"ndarray", "dtype", "_reconstruct", "scalar"})
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("gensim.models.keyedvectors") and name in {"KeyedVectors", "CompatVocab"}:
+            return super().find_class(module, name)
+        if module in self._ALLOWED_MODULES and name in self._ALLOWED_NAMES:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no word vectors need")
+
+
+def _load_kv(path: Path) -> Any:
+    from gensim.models import KeyedVectors
+
+    with path.open("rb") as file:
+        loaded = _KeyedVectorsUnpickler(file).load()
+    if not isinstance(loaded, KeyedVectors):
+        raise InputError(f"{path} holds no gensim KeyedVectors.")
+    # Large arrays lie in .npy files beside the pickle; gensim knows which.
+    compressed, subname = KeyedVectors._adapt_by_suffix(str(path))
+    loaded._load_specials(str(path), None, compressed, subname)
+    return loaded
+
+
+def _load_npy(path: Path) -> Any:
+    vocabulary = _vocabulary_beside(path)
+    words = [line for _, line in read_lines(vocabulary)]
+    matrix = np.load(path, allow_pickle=False)
+    if matrix.ndim != 2 or len(matrix) != len(words):
+        raise InputError(f"{path} has shape {matrix.shape}, but {vocabulary} lists {len(words)} words.")
+    return _keyed(words, matrix.astype(np.float32))
+
+
+def _vocabulary_beside(path: Path) -> Path:
+    stem = path.name
+    while "." in stem:
+        stem = stem.rpartition(".")[0]
+        candidate = path.with_name(f"{stem}.vocab.txt")
+        if candidate.is_file():
+            return candidate
+    raise InputError(f"{path} needs its words in {path.name.removesuffix('.npy')}.vocab.txt beside it, one a line.")
+
+
+def _load_by_name(name: str) -> Any:
+    import gensim.downloader
+
+    if "/" in name or Path(name).suffix:
+        raise InputError(f"{name} does not exist.")
+    try:
+        loaded = gensim.downloader.load(name)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"'{name}' is neither a file nor a set of word vectors that gensim-data could give ({error})."
+        ) from None
+    return loaded

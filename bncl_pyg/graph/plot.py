@@ -1,0 +1,118 @@
+"""A picture of the signed label graph that a person can read."""
+
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from bncl_pyg.files import write_file
+from bncl_pyg.graph.signed import SignedLabelGraph
+
+FRIEND_COLOUR, ENEMY_COLOUR, NODE_COLOUR = "#2a7f4f", "#c0392b", "#34495e"
+
+
+def plot_graph(graph: SignedLabelGraph, path: Path, most: int = 60) -> int:
+    """Draw the graph to a PNG (or any format that matplotlib writes); return how many labels are drawn.
+
+    Friends pull together and are drawn green, enemies faint red. A larger graph is shown by its `most` best connected
+    labels, and the title says so.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    whole = graph.to_networkx()
+    ranked = sorted(whole.nodes, key=lambda node: (-_friends(whole, node), -whole.degree(node), node))
+    shown = whole.subgraph(ranked[:most])
+    positions = _layout(shown)
+
+    side = 8 + 0.09 * len(shown)
+    figure = Figure(figsize=(side, side), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    axes.margins(0.09)
+    for sign, colour, alpha in ((-1, ENEMY_COLOUR, 0.13), (1, FRIEND_COLOUR, 0.55)):
+        edges = [(u, v) for u, v, kind in shown.edges(data="sign") if kind == sign]
+        for u, v in edges:
+            xs, ys = zip(positions[u], positions[v], strict=True)
+            axes.plot(
+                xs,
+                ys,
+                color=colour,
+                alpha=alpha,
+                linewidth=1.4 if sign > 0 else 0.8,
+                zorder=1 if sign < 0 else 2,
+            )
+    for node, (x, y) in positions.items():
+        axes.plot(x, y, "o", color=NODE_COLOUR, markersize=4, zorder=3)
+        axes.annotate(
+            _short(str(node)),
+            (x, y),
+            xytext=(0, 5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            zorder=4,
+            bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
+        )
+    count = (
+        f"{len(shown)} labels"
+        if len(shown) == len(whole)
+        else f"the {len(shown)} best connected of {len(whole)} labels"
+    )
+    axes.set_title(f"Signed label graph: {count}")
+    for label, colour in (("friends", FRIEND_COLOUR), ("enemies", ENEMY_COLOUR)):
+        axes.plot([], [], color=colour, label=label)
+    axes.legend(loc="lower right", frameon=False)
+    write_file(path, lambda temporary: figure.savefig(temporary))
+    return len(shown)
+
+
+def _friends(graph: "nx.Graph[str]", node: str) -> int:
+    return sum(1 for _, _, sign in graph.edges(node, data="sign") if sign > 0)
+
+
+def _layout(graph: "nx.Graph[str]") -> dict[str, tuple[float, float]]:
+    """Place friends near each other, labels without friends on a ring around them, and no name upon another."""
+    friends = nx.Graph()
+    friends.add_nodes_from(sorted(graph.nodes))
+    friends.add_edges_from((u, v) for u, v, sign in graph.edges(data="sign") if sign > 0)
+    alone = sorted(nx.isolates(friends))
+    friends.remove_nodes_from(alone)
+    placed = nx.spring_layout(friends, k=2 / np.sqrt(max(len(friends), 1)), iterations=300, seed=0, scale=1.0)
+    for place, node in enumerate(alone):
+        angle = 2 * np.pi * place / len(alone)
+        placed[node] = np.array([np.cos(angle), np.sin(angle)]) * (1.5 if len(friends) else 1.0)
+    names = list(placed)
+    spread = _without_overlap(np.array([placed[name] for name in names]), [_short(name) for name in names])
+    return {name: (float(x), float(y)) for name, (x, y) in zip(names, spread, strict=True)}
+
+
+def _without_overlap(places: NDArray[np.float64], names: list[str]) -> NDArray[np.float64]:
+    """Push names apart until their boxes no longer touch, as far as that goes in a bounded number of rounds."""
+    height = 0.6 / np.sqrt(len(names))
+    width = height * (0.6 + 0.25 * np.array([len(name) for name in names]))
+    reach = (width[:, None] + width[None, :]) / 2
+    for _ in range(300):
+        apart = places[:, None, :] - places[None, :, :]
+        over_x, over_y = reach - np.abs(apart[..., 0]), height - np.abs(apart[..., 1])
+        touching = (over_x > 0) & (over_y > 0)
+        np.fill_diagonal(touching, False)
+        if not touching.any():
+            break
+        # The later of two names at one height goes up, so that they part at all.
+        towards = np.where(
+            apart[..., 1] == 0,
+            np.sign(np.subtract.outer(np.arange(len(names)), np.arange(len(names)))),
+            np.sign(apart[..., 1]),
+        )
+        push = np.where(touching, 0.5 * over_y * towards, 0).sum(axis=1)
+        places = places + np.stack([np.zeros(len(names)), push * 0.5], axis=1)
+        sideways = np.where(touching, 0.1 * over_x * np.sign(apart[..., 0]), 0).sum(axis=1)
+        places[:, 0] += sideways * 0.5
+    return places
+
+
+def _short(name: str, longest: int = 24) -> str:
+    return name if len(name) <= longest else name[: longest - 1] + "…"

@@ -1,0 +1,62 @@
+import logging
+
+import numpy as np
+import pytest
+
+from bncl_pyg.corpus import LabelSet
+from bncl_pyg.errors import InputError
+from bncl_pyg.graph import LabelVectors, build, build_graph
+
+
+def labels_of(count: int) -> LabelSet:
+    names = tuple(f"l{place}" for place in range(count))
+    return LabelSet(names, names)
+
+
+@pytest.mark.parametrize("block", [3, 1024])
+def test_edges_are_the_tails_of_all_distinct_pairs(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "BLOCK_ROWS", block)
+    vectors = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
+    graph = build_graph(labels_of(20), LabelVectors(vectors, "random"), (10, 90))
+
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = units @ units.T
+    upper = np.triu_indices(20, k=1)
+    low, high = np.percentile(cosines[upper], [10, 90])
+    assert graph.count(1) == (cosines[upper] >= high).sum() == 19
+    assert graph.count(-1) == (cosines[upper] <= low).sum() == 19
+    for (source, target), sign, weight in zip(graph.edge_index.t(), graph.edge_sign, graph.edge_weight, strict=True):
+        cosine = cosines[source, target]
+        assert weight.item() == pytest.approx(cosine, abs=1e-6)
+        assert (cosine >= high) if sign > 0 else (cosine <= low)
+    assert graph.is_undirected()
+    assert not graph.has_self_loops()
+    assert graph.provenance["thresholds"] == pytest.approx([low, high], abs=1e-6)
+
+
+def test_a_label_without_vector_gets_no_edges_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    vectors = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+    whole = build_graph(labels_of(12), LabelVectors(vectors, "random"), (20, 80))
+    with caplog.at_level(logging.WARNING):
+        extended = np.insert(vectors, 3, 0, axis=0)
+        graph = build_graph(labels_of(13), LabelVectors(extended, "random"), (20, 80))
+    assert "1 of 13 labels have no vector and get no edges: l3." in caplog.text
+    assert not (graph.edge_index == 3).any()
+    assert graph.provenance["labels_without_vector"] == ["l3"]
+    assert graph.provenance["thresholds"] == whole.provenance["thresholds"]
+
+
+@pytest.mark.parametrize("percentiles", [(95, 5), (50, 50), (-1, 95), (5, 101)])
+def test_percentiles_must_make_sense(percentiles: tuple[float, float]) -> None:
+    vectors = LabelVectors(np.eye(3, dtype=np.float32), "by hand")
+    with pytest.raises(InputError, match="Percentiles must be two numbers"):
+        build_graph(labels_of(3), vectors, percentiles)
+
+
+def test_labels_that_cannot_be_told_apart_are_refused() -> None:
+    with pytest.raises(InputError, match="friends and enemies cannot be told apart"):
+        build_graph(labels_of(3), LabelVectors(np.ones((3, 2), dtype=np.float32), "by hand"))
+    with pytest.raises(InputError, match="Only 1 of 3 labels have a vector in by hand"):
+        build_graph(labels_of(3), LabelVectors(np.diag([1.0, 0, 0]).astype(np.float32), "by hand"))
+    with pytest.raises(InputError, match="at least 1 hop"):
+        build_graph(labels_of(3), LabelVectors(np.eye(3, dtype=np.float32), "by hand"), hops=0)

@@ -1,0 +1,57 @@
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+
+from bncl_pyg.graph import SignedLabelGraph, graph_statistics
+
+
+def test_a_graph_by_hand() -> None:
+    edges = [("A", "B", 1), ("B", "C", 1), ("A", "C", 1), ("C", "D", -1), ("D", "E", -1), ("C", "E", -1)]
+    graph = nx.Graph()
+    graph.add_nodes_from("ABCDEF")
+    graph.add_edges_from((u, v, {"sign": sign}) for u, v, sign in edges)
+    found = graph_statistics(SignedLabelGraph.from_networkx(graph), hops=2)
+    assert (found.labels, found.friends, found.enemies) == (6, 3, 3)
+    assert found.triangles == 2
+    assert found.balanced_triangles == 0.5  # A-B-C has no enemy, C-D-E has three
+    first, second = found.hops
+    assert first.labels_without_friends == ["D", "E", "F"]
+    assert first.labels_without_enemies == ["A", "B", "F"]
+    assert first.friend_density == first.enemy_density == 6 / 36
+    assert first.ambivalent_pairs == 0
+    assert second.labels_without_friends == ["F"]
+    assert found.as_dict()["hops"][0]["hop"] == 1
+
+
+def test_triangles_equal_counting_them() -> None:
+    generator = np.random.default_rng(0)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(15))
+    graph.add_edges_from(
+        (u, v, {"sign": int(generator.choice([-1, 1]))})
+        for u, v in combinations(range(15), 2)
+        if generator.random() < 0.4
+    )
+    products = [
+        graph[a][b]["sign"] * graph[b][c]["sign"] * graph[a][c]["sign"]
+        for a, b, c in combinations(range(15), 3)
+        if graph.has_edge(a, b) and graph.has_edge(b, c) and graph.has_edge(a, c)
+    ]
+    found = graph_statistics(SignedLabelGraph.from_networkx(graph), hops=1)
+    assert found.triangles == len(products)
+    assert found.balanced_triangles == sum(sign > 0 for sign in products) / len(products)
+
+
+def test_lost_sparsity_is_said() -> None:
+    full = nx.complete_graph(5)
+    nx.set_edge_attributes(full, 1, "sign")
+    dense = graph_statistics(SignedLabelGraph.from_networkx(full), hops=2)
+    assert [sentence[:31] for sentence in dense.warnings()] == [
+        "At hop 1, 80% of all pairs of l",
+        "At hop 2, 100% of all pairs of ",
+    ]
+    pair = nx.Graph([("a", "b", {"sign": 1})])
+    pair.add_nodes_from("cde")
+    assert graph_statistics(SignedLabelGraph.from_networkx(pair), hops=2).warnings() == []
+    assert graph_statistics(SignedLabelGraph.from_networkx(pair)).balanced_triangles is None
