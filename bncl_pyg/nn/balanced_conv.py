@@ -1,0 +1,174 @@
+"""The balanced update layer: friends and enemies speak to both channels of a label."""
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import is_sparse, to_edge_index
+
+from bncl_pyg.nn.signed_product import SignedProduct, SparsePattern
+
+Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
+
+DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 400, 0.5, 4096
+"""Dense products win up to the first number of labels, and above the second share of all pairs up to the third number
+(benchmarks/kernels.py measures it); beyond, no (labels × labels) matrix is made."""
+
+
+class BalancedConv(MessagePassing):
+    r"""The update layer of `"Substituting Data Annotation with Balanced Updates and Collective Loss in Multi-label
+    Text Classification" (CoLLAs 2023)`, with one learned weight an edge, sign and channel.
+
+    .. math::
+        h_v &\leftarrow h_v + \mathrm{ReLU}\Big(\sum_{u \in N_v^+} W^+_{uv} h_u\Big)
+            + \mathrm{ReLU}\Big(\sum_{u \in N_v^-} \overline{W}^-_{uv} \bar{h}_u\Big) \\
+        \bar{h}_v &\leftarrow \bar{h}_v + \mathrm{ReLU}\Big(\sum_{u \in N_v^-} W^-_{uv} h_u\Big)
+            + \mathrm{ReLU}\Big(\sum_{u \in N_v^+} \overline{W}^+_{uv} \bar{h}_u\Big)
+
+    where :math:`h` is entailment and :math:`\bar{h}` contradiction. Non-negative states stay non-negative.
+
+    Args:
+        friends: who is in whose friendly neighbourhood: an edge index (2, edges) from u to v, or, as everywhere in
+            PyG, a transposed sparse matrix (torch CSR/CSC/COO or `torch_sparse.SparseTensor`) with a row a target v.
+        enemies: the same for the neighbourhood of enemies.
+        labels: how many labels there are.
+        path: how to compute; the results are the same. `message` is the definition, by gather and scatter; `sparse`
+            one fused CSR product; `dense` masked matrix products; `torch-sparse` that library's product; `auto`
+            chooses `dense` or `sparse` by the number of labels and the density.
+
+    Shapes:
+        - **input:** entailment (texts, labels), contradiction (texts, labels)
+        - **output:** the same two, updated
+    """
+
+    def __init__(self, friends: Any, enemies: Any, labels: int, path: Path = "auto") -> None:
+        super().__init__(aggr="add", node_dim=-1)
+        self.labels = labels
+        self.register_buffer("friends", _canonical(friends, labels), persistent=False)
+        self.register_buffer("enemies", _canonical(enemies, labels), persistent=False)
+        self.friends: Tensor
+        self.enemies: Tensor
+        self.path = self._chosen_path() if path == "auto" else path
+        self.friend_entailment = Parameter(torch.empty(self.friends.size(1)))  # W⁺
+        self.enemy_contradiction = Parameter(torch.empty(self.enemies.size(1)))  # W̄⁻
+        self.enemy_entailment = Parameter(torch.empty(self.enemies.size(1)))  # W⁻
+        self.friend_contradiction = Parameter(torch.empty(self.friends.size(1)))  # W̄⁺
+        self._prepare()
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights from N(0, 1/labels): Glorot's rule for a (labels × labels) matrix, as the authors do.
+
+        The draws go through the edges in order, so that they do not depend on the path.
+        """
+        for weight in self._weights():
+            torch.nn.init.normal_(weight, std=1 / math.sqrt(self.labels), generator=generator)
+
+    def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
+        """Update both channels."""
+        of_friends, of_enemies, against_enemies, against_friends = (
+            part.relu() for part in self._sums(entailment, contradiction)
+        )
+        return (
+            entailment + of_friends + of_enemies,
+            contradiction + against_enemies + against_friends,
+        )
+
+    def message(self, x_j: Tensor, weight: Tensor) -> Tensor:
+        """What u says to v: its state times the weight of the edge."""
+        return weight * x_j
+
+    def message_and_aggregate(self, edge_index: Any, x: Tensor, weight: Tensor) -> Tensor:
+        """Say and sum at once, for a `torch_sparse.SparseTensor`."""
+        from torch_sparse import matmul
+
+        product: Tensor = matmul(edge_index.set_value(weight, layout="coo"), x.t().contiguous())
+        return product.t()
+
+    def _sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
+        """Return the four weighted sums before the ReLU, in the order of `_weights`; each (texts, labels)."""
+        if self.path == "sparse":
+            return self._sparse_sums(entailment, contradiction)
+        if self.path == "dense":
+            return self._dense_sums(entailment, contradiction)
+        friends, enemies = self._adjacencies if self.path == "torch-sparse" else (self.friends, self.enemies)
+        return (
+            self.propagate(friends, x=entailment, weight=self.friend_entailment),
+            self.propagate(enemies, x=contradiction, weight=self.enemy_contradiction),
+            self.propagate(enemies, x=entailment, weight=self.enemy_entailment),
+            self.propagate(friends, x=contradiction, weight=self.friend_contradiction),
+        )
+
+    def _sparse_sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
+        states = torch.cat([entailment, contradiction], dim=1).t().contiguous()
+        sums: Tensor = SignedProduct.apply(torch.cat(self._weights()), states, self._pattern)  # type: ignore[no-untyped-call]
+        return sums.t().tensor_split(4, dim=1)
+
+    def _dense_sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
+        matrices = entailment.new_zeros(4 * self.labels**2).index_copy(0, self._flat, torch.cat(self._weights()))
+        states = torch.stack([entailment, contradiction, entailment, contradiction])
+        return torch.bmm(states, matrices.view(4, self.labels, self.labels)).unbind()
+
+    def _weights(self) -> tuple[Parameter, Parameter, Parameter, Parameter]:
+        return (
+            self.friend_entailment,
+            self.enemy_contradiction,
+            self.enemy_entailment,
+            self.friend_contradiction,
+        )
+
+    def _chosen_path(self) -> Path:
+        share = max(self.friends.size(1), self.enemies.size(1)) / self.labels**2
+        is_small = self.labels <= DENSE_LABELS
+        return "dense" if is_small or (share >= DENSE_SHARE and self.labels <= DENSE_LIMIT) else "sparse"
+
+    def _prepare(self) -> None:
+        hoods = (self.friends, self.enemies, self.enemies, self.friends)
+        if self.path == "sparse":
+            # Four matrices below each other, each beside the channel that it reads: one product gives all sums.
+            rows = torch.cat([hood[1] + number * self.labels for number, hood in enumerate(hoods)])
+            columns = torch.cat([hood[0] + number % 2 * self.labels for number, hood in enumerate(hoods)])
+            self._pattern = SparsePattern(rows, columns, (4 * self.labels, 2 * self.labels))
+        elif self.path == "dense":
+            parts = [number * self.labels**2 + hood[0] * self.labels + hood[1] for number, hood in enumerate(hoods)]
+            self.register_buffer("_flat", torch.cat(parts), persistent=False)
+            self._flat: Tensor
+        elif self.path == "torch-sparse":
+            from torch_sparse import SparseTensor
+
+            size = (self.labels, self.labels)
+            self._adjacencies = tuple(
+                SparseTensor(row=hood[1], col=hood[0], sparse_sizes=size) for hood in (self.friends, self.enemies)
+            )
+
+    def __repr__(self) -> str:
+        edges = f"friends={self.friends.size(1)}, enemies={self.enemies.size(1)}"
+        return f"{self.__class__.__name__}(labels={self.labels}, {edges}, path='{self.path}')"
+
+
+def _canonical(adjacency: Any, labels: int) -> Tensor:
+    """Return an edge index sorted by target, then source, whatever the representation."""
+    if not isinstance(adjacency, Tensor) or is_sparse(adjacency):
+        if tuple(adjacency.sparse_sizes() if not isinstance(adjacency, Tensor) else adjacency.shape) != (
+            labels,
+            labels,
+        ):
+            raise ValueError(f"A sparse neighbourhood must have shape {(labels, labels)}.")
+        if isinstance(adjacency, Tensor):
+            edge_index = to_edge_index(adjacency)[0].flip(0)
+        else:
+            targets, sources, _ = adjacency.coo()
+            edge_index = torch.stack([sources, targets])
+    else:
+        edge_index = adjacency
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"An edge index must have shape (2, edges), but has {tuple(edge_index.shape)}.")
+    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < labels:
+        raise ValueError(f"An edge index over {labels} labels must hold numbers from 0 to {labels - 1}.")
+    key, _ = torch.sort(edge_index[1] * labels + edge_index[0])
+    if bool((key[1:] == key[:-1]).any()):
+        raise ValueError("A neighbourhood must name each edge once.")
+    return torch.stack([key % labels, key // labels])

@@ -1,0 +1,88 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bncl_pyg.nn import CollectiveLoss, choose_sharpness
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 2**32 - 1), st.data())
+def test_parts_equal_a_plain_transcription(texts: int, labels: int, seed: int, data: st.DataObject) -> None:
+    generator = np.random.default_rng(seed)
+    p, against = generator.random((2, texts, labels)) * 1.6
+    prevalence, cardinality, sharpness = generator.random(labels), generator.random() * labels, 7.0
+    annotated = sorted(data.draw(st.sets(st.integers(0, texts - 1))))
+    truth = generator.integers(0, 2, (len(annotated), labels)).astype(float)
+
+    indicator = 1 / (1 + np.exp(-sharpness * (p - against)))
+    norms = [math.sqrt(sum((p[i, k] + against[i, k] - 1) ** 2 for k in range(labels))) for i in range(texts)]
+    counts = [(texts * prevalence[k] - sum(indicator[i, k] for i in range(texts))) ** 2 for k in range(labels)]
+    sizes = [(cardinality - sum(indicator[i, k] for k in range(labels))) ** 2 for i in range(texts)]
+    likelihood = literal = sharpened = 0.0
+    for row, i in enumerate(annotated):
+        for k in range(labels):
+            y, yes, no = truth[row, k], max(p[i, k], 1e-6), max(against[i, k], 1e-6)
+            literal -= y * math.log(yes) + (1 - y) * math.log(no)
+            likelihood -= y * math.log(min(yes, 1)) + (1 - y) * math.log(min(no, 1))
+            sharpened -= y * math.log(indicator[i, k]) + (1 - y) * math.log(1 - indicator[i, k])
+
+    inputs = [torch.tensor(part, dtype=torch.float64) for part in (p, against, truth)]
+    rows = torch.tensor(annotated, dtype=torch.int64)
+    for annotation, expected in (("likelihood", likelihood), ("literal", literal), ("sharpened", sharpened)):
+        torch.set_default_dtype(torch.float64)
+        try:
+            loss = CollectiveLoss(
+                cardinality,
+                torch.tensor(prevalence),
+                sharpness=sharpness,
+                annotation=annotation,  # type: ignore[arg-type]
+            )
+        finally:
+            torch.set_default_dtype(torch.float32)
+        parts = loss(*inputs, rows)
+        assert parts.hesitation.item() == pytest.approx(sum(norms))
+        assert parts.prevalence.item() == pytest.approx(sum(counts))
+        assert parts.cardinality.item() == pytest.approx(sum(sizes))
+        assert parts.annotation.item() == pytest.approx(expected)
+        total = sum(norms) + 0.1 * sum(counts) + 0.5 * sum(sizes) + 100 * expected
+        assert loss.total(parts).item() == pytest.approx(total)
+    squares = CollectiveLoss(cardinality, torch.tensor(prevalence), hesitation="squares")
+    assert squares(*inputs[:2]).hesitation.item() == pytest.approx(sum(norm**2 for norm in norms))
+
+
+def test_a_batch_with_the_others_counts_like_the_whole() -> None:
+    p, against = torch.rand(2, 10, 4, generator=torch.Generator().manual_seed(0))
+    loss = CollectiveLoss(1.5, torch.tensor([0.1, 0.2, 0.3, 0.4]))
+    whole = loss(p, against)
+    others = loss.indicator(p[3:], against[3:]).sum(dim=0)
+    batch = loss(p[:3], against[:3], others=others, texts=10)
+    assert batch.prevalence.item() == pytest.approx(whole.prevalence.item(), rel=1e-5)
+    assert batch.cardinality.item() == pytest.approx(loss(p[:3], against[:3]).cardinality.item())
+
+
+def test_states_at_zero_give_a_finite_loss_and_gradient() -> None:
+    p = torch.zeros(2, 3, requires_grad=True)
+    parts = CollectiveLoss(1.0, torch.full((3,), 0.3))(p, torch.zeros(2, 3), torch.ones(1, 3), torch.tensor([0]))
+    sum(parts).backward()  # type: ignore[union-attr]
+    assert p.grad is not None
+    assert bool(p.grad.isfinite().all())
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8))
+def test_sharpness_is_the_smallest_that_is_certain(margins: list[float]) -> None:
+    entailment = torch.tensor([margins])
+    found = choose_sharpness(entailment, torch.zeros_like(entailment))
+    exact = entailment.double()
+    assert bool((torch.sigmoid(found * exact) > 0.9999).all())
+    assert found == 1 or not bool((torch.sigmoid((found - 1) * exact) > 0.9999).all())
+
+
+def test_sharpness_needs_a_prediction() -> None:
+    assert choose_sharpness(torch.tensor([[0.99]]), torch.tensor([[0.0]])) == 10  # the paper's value
+    with pytest.raises(ValueError, match="No label is predicted"):
+        choose_sharpness(torch.tensor([[0.1]]), torch.tensor([[0.2]]))
