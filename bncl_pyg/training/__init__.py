@@ -1,0 +1,17 @@
+"""From features, a graph and supervision to a trained model; no test label is reachable from here."""
+
+from bncl_pyg.training.recipes import RECIPES, Recipe, adapted_recipe, find_recipe
+from bncl_pyg.training.settings import Setting, supervise
+from bncl_pyg.training.trainer import Checkpoint, EpochLog, Trainer
+
+__all__ = [
+    "RECIPES",
+    "Checkpoint",
+    "EpochLog",
+    "Recipe",
+    "Setting",
+    "Trainer",
+    "adapted_recipe",
+    "find_recipe",
+    "supervise",
+]

@@ -1,0 +1,224 @@
+"""The training loop: seeded, logged, and stoppable after any epoch."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from bncl_pyg.corpus import Supervision
+from bncl_pyg.errors import InputError
+from bncl_pyg.files import write_file
+from bncl_pyg.nli import Features
+from bncl_pyg.nn import BNCL, CollectiveLoss, LossParts, choose_sharpness
+from bncl_pyg.training.recipes import Recipe
+
+SHARPNESS_SAMPLE = 100
+"""How many texts the paper's "small set of examples" is here."""
+
+
+@dataclass(frozen=True)
+class EpochLog:
+    """The loss of one epoch: each part is the mean over the steps, before its weight."""
+
+    epoch: int
+    learning_rate: float
+    loss: float
+    hesitation: float
+    prevalence: float
+    cardinality: float
+    annotation: float
+
+
+class Trainer:
+    """Trains a model by a recipe; the same inputs and seed give the same weights.
+
+    Args:
+        model: whose weights are drawn anew from the seed.
+        features: the training texts.
+        supervision: κ, λ and perhaps annotated texts.
+        recipe: how.
+        seed: of the weights and the batches.
+    """
+
+    def __init__(
+        self, model: BNCL, features: Features, supervision: Supervision, recipe: Recipe, seed: int = 0
+    ) -> None:
+        self.model, self.recipe, self.seed = model, recipe, seed
+        self.entailment, self.contradiction = features.entailment, features.contradiction
+        self.annotated = torch.from_numpy(supervision.annotated)
+        self._truth, self._truth_row = _truth(supervision, len(features))
+        labels = len(features.labels)
+        self.loss = CollectiveLoss(
+            supervision.cardinality / (labels if recipe.cardinality_a_cell else 1),
+            torch.from_numpy(supervision.prevalence),
+            recipe.loss_weights,
+            self._sharpness(),
+            recipe.hesitation,
+            recipe.annotation,
+        )
+        model.reset_parameters(torch.Generator().manual_seed(seed))
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=recipe.betas)
+        self.log: list[EpochLog] = []
+
+    def run(self, checkpoint: "Checkpoint | None" = None, progress: Callable[[EpochLog], None] | None = None) -> None:
+        """Train the epochs that are not done yet; `progress` is told of each, and each is kept in `checkpoint`."""
+        while len(self.log) < self.recipe.epochs:
+            self.log.append(self.train_epoch(len(self.log) + 1))
+            if checkpoint is not None:
+                checkpoint.save(self)
+            if progress is not None:
+                progress(self.log[-1])
+
+    def train_epoch(self, epoch: int) -> EpochLog:
+        """Train one epoch (the first is 1) and return its losses."""
+        recipe = self.recipe
+        rate = recipe.learning_rate * recipe.decay ** ((epoch - 1) // recipe.decay_every)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        corpus = self._corpus_indicators() if recipe.prevalence_over == "corpus" else None
+        sums = torch.zeros(5, dtype=torch.float64)
+        steps = 0
+        for rows in self._batches(epoch):
+            parts, predicted = self._parts(rows, corpus)
+            total = self.loss.total(parts)
+            self.optimizer.zero_grad()
+            total.backward()
+            self.optimizer.step()
+            if corpus is not None:
+                corpus.replace(rows, predicted.detach())
+            sums += torch.stack([total, *parts]).detach().double()
+            steps += 1
+        return EpochLog(epoch, rate, *(sums / steps).tolist())
+
+    def _parts(self, rows: Tensor, corpus: "_Indicators | None") -> tuple[LossParts, Tensor]:
+        entailment, contradiction = self.model(self.entailment[rows], self.contradiction[rows])
+        annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
+        truth = self._truth[self._truth_row[rows[annotated]]].float()
+        others = None if corpus is None else corpus.without(rows)
+        texts = None if corpus is None else len(self.entailment)
+        parts = self.loss(entailment, contradiction, truth, annotated, others, texts)
+        return parts, self.loss.indicator(entailment, contradiction)
+
+    def _batches(self, epoch: int) -> Iterator[Tensor]:
+        everything = torch.arange(len(self.entailment))
+        groups = [everything]
+        if self.recipe.annotated_apart:
+            rest = torch.ones(len(everything), dtype=torch.bool)
+            rest[self.annotated] = False
+            groups = [everything[rest], self.annotated]
+        # A generator of its own for each epoch: resuming needs no record of the random state.
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
+        for rows in groups:
+            order = torch.randperm(len(rows), generator=generator) if self.recipe.shuffle else torch.arange(len(rows))
+            yield from (part for part in rows[order].split(self.recipe.batch) if len(part))
+
+    @torch.no_grad()
+    def _corpus_indicators(self) -> "_Indicators":
+        """Return s for all texts with the weights as they are; refreshed every epoch, updated batch by batch."""
+        blocks = zip(self.entailment.split(4096), self.contradiction.split(4096), strict=True)
+        return _Indicators(torch.cat([self.loss.indicator(*self.model(*block)) for block in blocks]))
+
+    def _sharpness(self) -> float:
+        if self.recipe.sharpness != "auto":
+            return self.recipe.sharpness
+        rows = torch.randperm(len(self.entailment), generator=torch.Generator().manual_seed(self.seed))
+        sample = rows[:SHARPNESS_SAMPLE]
+        try:
+            return choose_sharpness(self.entailment[sample], self.contradiction[sample])
+        except ValueError as error:
+            raise InputError(f"The sharpness cannot be chosen: {error} Give a number instead of 'auto'.") from None
+
+
+class _Indicators:
+    """Each text's latest s and their sum, so that a batch's L2 counts over the whole corpus."""
+
+    def __init__(self, indicators: Tensor) -> None:
+        self.indicators = indicators
+        self.counts = indicators.sum(dim=0, dtype=torch.float64)
+
+    def without(self, rows: Tensor) -> Tensor:
+        rest = self.counts - self.indicators[rows].sum(dim=0, dtype=torch.float64)
+        return rest.to(self.indicators.dtype)
+
+    def replace(self, rows: Tensor, indicators: Tensor) -> None:
+        change = indicators.double().sum(dim=0) - self.indicators[rows].sum(dim=0, dtype=torch.float64)
+        self.counts += change
+        self.indicators[rows] = indicators
+
+
+class Checkpoint:
+    """A file beside the model to come, in which training leaves off and goes on.
+
+    Args:
+        path: the file; it is replaced as a whole after every epoch.
+        fingerprint: what the training depends on; a checkpoint with another one is refused.
+    """
+
+    def __init__(self, path: Path, fingerprint: dict[str, Any]) -> None:
+        self.path, self.fingerprint = path, fingerprint
+
+    def save(self, trainer: Trainer) -> None:
+        """Keep weights, optimizer and log."""
+        tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
+        for place, state in trainer.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{place}.{name}": value for name, value in state.items()}
+        log = [asdict(entry) for entry in trainer.log]
+        about = {
+            "format": "bncl-checkpoint",
+            "fingerprint": json.dumps(self.fingerprint),
+            "log": json.dumps(log),
+        }
+        write_file(self.path, lambda temporary: save_file(tensors, temporary, metadata=about))
+
+    def restore(self, trainer: Trainer) -> int:
+        """Bring the trainer to where the last run stopped; return how many epochs are done."""
+        if not self.path.exists():
+            return 0
+        tensors, about = self._read()
+        self._check(json.loads(about["fingerprint"]))
+        model = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+        trainer.model.load_state_dict(model)
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            if name.startswith("optimizer."):
+                _, place, key = name.split(".")
+                state.setdefault(int(place), {})[key] = value
+        groups = trainer.optimizer.state_dict()["param_groups"]
+        trainer.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        trainer.log = [EpochLog(**entry) for entry in json.loads(about["log"])]
+        return len(trainer.log)
+
+    def _read(self) -> tuple[dict[str, Tensor], dict[str, str]]:
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                about = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+        except SafetensorError as error:
+            raise InputError(f"{self.path} is not a readable checkpoint ({error}).") from None
+        if about.get("format") != "bncl-checkpoint":
+            raise InputError(f"{self.path} is not a checkpoint of bncl.")
+        return tensors, about
+
+    def _check(self, found: dict[str, Any]) -> None:
+        keys = self.fingerprint.keys() | found.keys()
+        changed = sorted(key for key in keys if self.fingerprint.get(key) != found.get(key))
+        if changed:
+            raise InputError(
+                f"{self.path} holds an unfinished training with another {', '.join(changed)}; "
+                f"pass --fresh to start anew, or use another name for the model."
+            )
+
+
+def _truth(supervision: Supervision, texts: int) -> tuple[Tensor, Tensor]:
+    """Return the annotations, boolean, (annotated, labels), and for each text its row in them or -1, (texts,)."""
+    row = torch.full((texts,), -1)
+    row[torch.from_numpy(supervision.annotated)] = torch.arange(len(supervision.annotated))
+    if supervision.annotations is None:
+        return torch.zeros(0, len(supervision.prevalence), dtype=torch.bool), row
+    return torch.from_numpy(supervision.annotations.toarray()), row

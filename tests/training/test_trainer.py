@@ -1,0 +1,178 @@
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bncl_pyg.corpus import Corpus, Supervision
+from bncl_pyg.errors import InputError
+from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
+from bncl_pyg.nli import Features
+from bncl_pyg.nn import BNCL
+from bncl_pyg.training import RECIPES, Checkpoint, EpochLog, Recipe, Trainer, adapted_recipe, find_recipe
+
+PAPER = dataclasses.replace(RECIPES["paper"], epochs=6, decay_every=2, batch=16)
+
+
+class Power(BaseException):
+    """Somebody pulled the plug."""
+
+
+def make(
+    graph: SignedLabelGraph, features: Features, supervision: Supervision, recipe: Recipe = PAPER, seed: int = 0
+) -> Trainer:
+    model = BNCL(balanced_neighbourhoods(graph, simple=recipe.simple_hops))
+    return Trainer(model, features, supervision, recipe, seed)
+
+
+def weights(trainer: Trainer) -> torch.Tensor:
+    return torch.cat([weight.detach().flatten() for weight in trainer.model.parameters()])
+
+
+@pytest.fixture
+def annotated(priors: Supervision, corpus: Corpus) -> Supervision:
+    assert corpus.annotations is not None
+    rows = np.array([3, 17, 40, 41])
+    return priors.with_annotated(rows, corpus.annotations[rows])
+
+
+@pytest.mark.parametrize("name", ["paper", "reference"])
+def test_the_seed_decides(name: str, graph: SignedLabelGraph, features: Features, annotated: Supervision) -> None:
+    recipe = dataclasses.replace(RECIPES[name], epochs=3, batch=16)
+    found = []
+    for seed in (0, 0, 1):
+        trainer = make(graph, features, annotated, recipe, seed)
+        trainer.run()
+        found.append(weights(trainer))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_stopped_and_resumed_is_identical(
+    stop: int, graph: SignedLabelGraph, features: Features, annotated: Supervision, tmp_path: Path
+) -> None:
+    whole = make(graph, features, annotated)
+    whole.run()
+    file = tmp_path / "model.checkpoint.safetensors"
+    fingerprint = {"recipe": PAPER.as_dict()}
+
+    def pull(entry: EpochLog) -> None:
+        if entry.epoch == stop:
+            raise Power
+
+    with pytest.raises(Power):
+        make(graph, features, annotated).run(Checkpoint(file, fingerprint), pull)
+    resumed = make(graph, features, annotated)
+    checkpoint = Checkpoint(file, fingerprint)
+    assert checkpoint.restore(resumed) == stop
+    resumed.run(checkpoint)
+    assert torch.equal(weights(whole), weights(resumed))
+    assert whole.log == resumed.log
+    assert [entry.epoch for entry in whole.log] == [1, 2, 3, 4, 5, 6]
+    assert [entry.learning_rate for entry in whole.log] == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4, 1e-5, 1e-5])
+
+
+def test_another_training_is_not_gone_on_with(
+    graph: SignedLabelGraph, features: Features, priors: Supervision, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.safetensors"
+    trainer = make(graph, features, priors)
+    trainer.run(Checkpoint(file, {"seed": 0, "graph": "x"}))
+    kept = file.read_bytes()
+    with pytest.raises(InputError, match="unfinished training with another seed; pass --fresh"):
+        Checkpoint(file, {"seed": 1, "graph": "x"}).restore(trainer)
+    assert file.read_bytes() == kept
+    file.write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="is not a readable checkpoint"):
+        Checkpoint(file, {"seed": 0}).restore(trainer)
+
+
+def test_training_brings_the_counts_nearer(graph: SignedLabelGraph, features: Features, priors: Supervision) -> None:
+    recipe = dataclasses.replace(PAPER, epochs=60, decay_every=30, learning_rate=1e-2)
+    trainer = make(graph, features, priors, recipe)
+    trainer.run()
+    first, last = trainer.log[0], trainer.log[-1]
+    assert last.prevalence < 0.2 * first.prevalence
+    assert last.loss < first.loss
+    assert last.annotation == 0
+
+
+def test_prevalence_is_counted_over_the_whole_corpus(
+    graph: SignedLabelGraph, features: Features, priors: Supervision
+) -> None:
+    """With no step taken (learning rate 0), every batch's L2 is the corpus's."""
+    recipe = dataclasses.replace(PAPER, learning_rate=0.0, epochs=1)
+    trainer = make(graph, features, priors, recipe)
+    with torch.no_grad():
+        states = trainer.model(features.entailment, features.contradiction)
+        expected = trainer.loss(*states).prevalence.item()
+    trainer.run()
+    assert trainer.log[0].prevalence == pytest.approx(expected, rel=1e-4)
+    batchwise = make(graph, features, priors, dataclasses.replace(recipe, prevalence_over="batch"))
+    batchwise.run()
+    assert batchwise.log[0].prevalence < 0.5 * expected
+
+
+def test_running_counts_follow_the_weights(graph: SignedLabelGraph, features: Features, priors: Supervision) -> None:
+    """After an epoch's updates the running counts are those of the states that each batch last had."""
+    trainer = make(graph, features, priors)
+    counts = trainer._corpus_indicators()
+    fresh = trainer._corpus_indicators()
+    rows = torch.tensor([5, 2, 59])
+    new = torch.rand(3, 6, generator=torch.Generator().manual_seed(0))
+    counts.replace(rows, new)
+    fresh.indicators[rows] = new
+    assert torch.allclose(counts.counts, fresh.indicators.double().sum(dim=0))
+    left = torch.ones(60, dtype=torch.bool).index_fill(0, rows, False)
+    assert torch.allclose(counts.without(rows), fresh.indicators[left].sum(dim=0), atol=1e-4)
+
+
+def test_annotated_texts_come_once_an_epoch(
+    graph: SignedLabelGraph, features: Features, annotated: Supervision
+) -> None:
+    among = make(graph, features, annotated)
+    assert sorted(torch.cat(list(among._batches(1))).tolist()) == list(range(60))
+    assert torch.cat(list(among._batches(1))).tolist() != torch.cat(list(among._batches(2))).tolist()
+    apart = make(graph, features, annotated, RECIPES["reference"])
+    *others, last = apart._batches(1)
+    assert last.tolist() == [3, 17, 40, 41]
+    assert torch.cat(others).tolist() == [row for row in range(60) if row not in (3, 17, 40, 41)]
+
+
+def test_annotations_teach(graph: SignedLabelGraph, features: Features, annotated: Supervision) -> None:
+    recipe = dataclasses.replace(PAPER, epochs=40, decay_every=40, learning_rate=1e-2)
+    trainer = make(graph, features, annotated, recipe)
+    trainer.run()
+    assert trainer.log[-1].annotation < 0.7 * trainer.log[0].annotation
+
+
+def test_cardinality_of_the_reference_is_a_cell(
+    graph: SignedLabelGraph, features: Features, priors: Supervision
+) -> None:
+    assert make(graph, features, priors).loss.cardinality == priors.cardinality
+    assert make(graph, features, priors, RECIPES["reference"]).loss.cardinality == priors.cardinality / 6
+
+
+def test_sharpness_by_the_papers_procedure(graph: SignedLabelGraph, features: Features, priors: Supervision) -> None:
+    sharp = dataclasses.replace(features, entailment=features.entailment.clamp_max(0.2))
+    with pytest.raises(InputError, match="Give a number instead of 'auto'"):
+        make(graph, sharp, priors, dataclasses.replace(PAPER, sharpness="auto"))
+    sure = torch.where(features.entailment > 0.4, 0.99, 0.01)
+    certain = dataclasses.replace(features, entailment=sure, contradiction=0.999 - sure)
+    assert make(graph, certain, priors, dataclasses.replace(PAPER, sharpness="auto")).loss.sharpness == 10
+
+
+def test_recipes() -> None:
+    assert find_recipe("paper") == Recipe("paper")
+    assert Recipe.from_dict(RECIPES["reference"].as_dict()) == RECIPES["reference"]
+    with pytest.raises(InputError, match="There is no recipe 'papr'; there are: paper, reference"):
+        find_recipe("papr")
+    longer = adapted_recipe("paper", epochs=120, sharpness="25")
+    assert (longer.epochs, longer.decay_every, longer.sharpness) == (120, 40, 25)
+    assert adapted_recipe("paper", epochs=2).decay_every == 1
+    assert adapted_recipe("paper", sharpness="auto").sharpness == "auto"
+    for wrong in ("ten", "-3", "0", "1.5"):
+        with pytest.raises(InputError, match="sharpness must be"):
+            adapted_recipe("paper", sharpness=wrong)
