@@ -1,0 +1,257 @@
+"""`BNCLClassifier`: the one place that joins the rooms, in scikit-learn's manner."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.errors import InputError
+from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_json, write_manifest
+from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, build_graph, embed_labels
+from bncl_pyg.nli import Features
+from bncl_pyg.nn import BNCL
+from bncl_pyg.training import Checkpoint, EpochLog, Recipe, Setting, Trainer, find_recipe, supervise
+
+log = logging.getLogger(__name__)
+
+ROWS_AT_ONCE = 4096
+
+
+class BNCLClassifier(BaseEstimator):
+    """Multi-label classification of scored texts with little or no annotation.
+
+    Args:
+        setting: `annotation-free`, `scarce-annotation` or `domain-supervisor`.
+        recipe: `paper`, `reference` (the authors' code), or a `Recipe` of your own.
+        graph: the signed label graph; built from the labels' embedded vectors if not given.
+        seed: of the weights, the batches and the draw of annotated texts.
+
+    Attributes:
+        classes_: the labels' names, (labels,).
+        labels_: the labels.
+        graph_: the graph that was used.
+        model_: the trained network.
+        supervision_: the κ, λ and annotated texts that training saw.
+        log_: the losses of every epoch.
+    """
+
+    def __init__(
+        self,
+        setting: str = Setting.ANNOTATION_FREE,
+        recipe: str | Recipe = "paper",
+        graph: SignedLabelGraph | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.setting = setting
+        self.recipe = recipe
+        self.graph = graph
+        self.seed = seed
+
+    def fit(
+        self,
+        features: Features,
+        priors: Supervision | None = None,
+        annotated: Corpus | None = None,
+        annotations: int | None = None,
+        *,
+        checkpoint: Path | None = None,
+        progress: Callable[[EpochLog], None] | None = None,
+    ) -> "BNCLClassifier":
+        """Train on scored texts.
+
+        Args:
+            features: the scored training texts.
+            priors: κ and λ, where the setting takes them.
+            annotated: annotated texts, where the setting takes them; each must be among the features.
+            annotations: how many of them to draw; all, if not given.
+            checkpoint: a file that is written after every epoch; if it is there already, training goes on from it.
+            progress: told of every epoch's losses.
+        """
+        setting = _setting(self.setting)
+        recipe = self.recipe if isinstance(self.recipe, Recipe) else find_recipe(self.recipe)
+        labels = features.labels
+        graph = build_graph(labels, embed_labels(labels)) if self.graph is None else self.graph
+        _check_graph(graph, labels)
+        supervision = supervise(
+            setting, features, priors, annotated, annotations, self.seed, replacement=recipe.replacement
+        )
+        model = _network(graph, recipe)
+        trainer = Trainer(model, features, supervision, recipe, self.seed)
+        if checkpoint is None:
+            trainer.run(progress=progress)
+        else:
+            keeper = Checkpoint(checkpoint, _fingerprint(features, graph, supervision, recipe, self.seed))
+            done = keeper.restore(trainer)
+            if done:
+                log.info("Going on after epoch %d of %d.", done, recipe.epochs)
+            trainer.run(keeper, progress)
+        self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision
+        self.model_, self.log_, self.scorer_ = model.eval(), trainer.log, features.scorer
+        self.about_ = {
+            "setting": str(setting),
+            "seed": self.seed,
+            "sharpness": trainer.loss.sharpness,
+            "texts": len(features),
+            "annotated_texts": len(supervision.annotated),
+        }
+        return self
+
+    @property
+    def classes_(self) -> NDArray[np.str_]:
+        """The labels' names, (labels,)."""
+        self._check_fitted()
+        return np.array(self.labels_.names)
+
+    def predict(self, features: Features) -> NDArray[np.bool_]:
+        """Return which labels each text has; boolean, (texts, labels)."""
+        decide = torch.ge if self._checked(features).recipe_.ties_count else torch.gt
+        return np.concatenate([decide(p, against).numpy() for p, against in self._update(features)])
+
+    def predict_proba(self, features: Features) -> NDArray[np.float32]:
+        """Return p / (p + p̄), which is above a half where a label is predicted; (texts, labels)."""
+        self._checked(features)
+        shares = [p / (p + against).clamp_min(1e-12) for p, against in self._update(features)]
+        return np.concatenate([share.numpy() for share in shares])
+
+    def predicted_rows(self, features: Features) -> Iterator[dict[str, Any]]:
+        """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
+        predicted, probabilities = self.predict(features), self.predict_proba(features)
+        for row, identifier in enumerate(features.ids):
+            places = np.flatnonzero(predicted[row])
+            places = places[np.argsort(-probabilities[row, places], kind="stable")]
+            yield {
+                "id": identifier,
+                "labels": [self.labels_.names[place] for place in places],
+                "probabilities": [round(float(share), 4) for share in probabilities[row, places]],
+            }
+
+    def save_pretrained(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write the model as a folder that is whole or absent: safetensors and JSON only."""
+        self._check_fitted()
+        with new_folder(Path(path), "model", overwrite=overwrite) as folder:
+            weights = folder / "model.safetensors"
+            save_file(self.model_.state_dict(), weights)
+            self.labels_.write(folder / "labels.jsonl")
+            self.supervision_.write_priors(folder / "priors.json", self.labels_)
+            (folder / "graph").mkdir()
+            self.graph_.write_into(folder / "graph")
+            write_json(folder / "training.json", [asdict(entry) for entry in self.log_])
+            content = {
+                **self.about_,
+                "recipe": self.recipe_.as_dict(),
+                "scorer": self.scorer_,
+                "versions": {name: version(name) for name in ("bncl-pyg", "torch", "torch-geometric")},
+                "sha256": sha256_of(weights),
+            }
+            write_manifest(folder, "model", content)
+
+    @classmethod
+    def from_pretrained(cls, name: Path | str) -> "BNCLClassifier":
+        """Load a folder that `save_pretrained` wrote, or such a folder from the Hugging Face hub by name."""
+        folder = _local_folder(name)
+        manifest = read_manifest(folder, "model")
+        weights = folder / "model.safetensors"
+        if not weights.is_file() or sha256_of(weights) != manifest.get("sha256"):
+            raise InputError(f"{weights} is missing or damaged: it is not the file that its manifest describes.")
+        recipe = Recipe.from_dict(manifest["recipe"])
+        graph = SignedLabelGraph.load(folder / "graph")
+        loaded = cls(manifest["setting"], recipe, graph, manifest["seed"])
+        loaded.labels_, loaded.graph_, loaded.recipe_ = LabelSet.read(folder / "labels.jsonl"), graph, recipe
+        _check_graph(graph, loaded.labels_)
+        loaded.supervision_ = Supervision.read_priors(folder / "priors.json", loaded.labels_)
+        loaded.model_ = _network(graph, recipe)
+        loaded.model_.load_state_dict(load_file(weights))
+        loaded.model_.eval()
+        loaded.log_ = [EpochLog(**entry) for entry in _read_log(folder / "training.json")]
+        loaded.scorer_ = manifest["scorer"]
+        loaded.about_ = {key: manifest[key] for key in ("setting", "seed", "sharpness", "texts", "annotated_texts")}
+        return loaded
+
+    @torch.inference_mode()
+    def _update(self, features: Features) -> Iterator[tuple[Tensor, Tensor]]:
+        parts = features.entailment.split(ROWS_AT_ONCE), features.contradiction.split(ROWS_AT_ONCE)
+        for entailment, contradiction in zip(*parts, strict=True):
+            yield self.model_(entailment, contradiction)
+
+    def _checked(self, features: Features) -> "BNCLClassifier":
+        self._check_fitted()
+        self.labels_.check_same(features.labels, "the model", "the features")
+        if features.scorer != self.scorer_:
+            log.warning("These features were made by another scorer than the ones that the model was trained on.")
+        return self
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise InputError("This BNCLClassifier is not trained yet; call fit first.")
+
+
+def _setting(name: str) -> Setting:
+    try:
+        return Setting(name)
+    except ValueError:
+        raise InputError(f"There is no setting '{name}'; there are: {', '.join(Setting)}.") from None
+
+
+def _network(graph: SignedLabelGraph, recipe: Recipe) -> BNCL:
+    return BNCL(balanced_neighbourhoods(graph, simple=recipe.simple_hops))
+
+
+def _check_graph(graph: SignedLabelGraph, labels: LabelSet) -> None:
+    of_graph = LabelSet(tuple(graph.label_names), tuple(graph.label_names))
+    labels.check_same(of_graph, "the features", "the graph")
+
+
+def _fingerprint(
+    features: Features, graph: SignedLabelGraph, supervision: Supervision, recipe: Recipe, seed: int
+) -> dict[str, Any]:
+    annotations = supervision.annotations
+    return {
+        "features": _digest(features.entailment, features.contradiction) + features.labels.digest(),
+        "graph": _digest(graph.edge_index, graph.edge_sign) + f"-{graph.hops}",
+        "priors": _digest(torch.from_numpy(supervision.prevalence)) + f"-{supervision.cardinality!r}",
+        "annotated texts": _digest(
+            torch.from_numpy(supervision.annotated),
+            torch.empty(0) if annotations is None else torch.from_numpy(annotations.toarray()),
+        ),
+        "recipe": recipe.as_dict(),
+        "seed": seed,
+    }
+
+
+def _digest(*tensors: Tensor) -> str:
+    total = hashlib.sha256()
+    for tensor in tensors:
+        total.update(str(tuple(tensor.shape)).encode())
+        total.update(tensor.contiguous().numpy().tobytes())
+    return total.hexdigest()
+
+
+def _local_folder(name: Path | str) -> Path:
+    folder = Path(name)
+    if folder.exists() or isinstance(name, Path) or name.count("/") != 1:
+        return folder
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise InputError(f"{name} is neither a folder nor a model that the hub could give ({first}).") from None
+
+
+def _read_log(path: Path) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return entries

@@ -1,0 +1,123 @@
+"""The paper's five metrics, two of ranking, and a table by label; a ratio without a denominator is 0."""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.stats import rankdata
+
+from bncl_pyg.corpus import LabelSet
+
+Decisions: TypeAlias = csr_array | NDArray[np.bool_]
+
+
+class Metrics(NamedTuple):
+    """The paper's five."""
+
+    ACC: float
+    """Subset accuracy: the share of texts whose labels are all right."""
+    HA: float
+    """Hamming accuracy: the share of (text, label) decisions that are right."""
+    ebF1: float
+    """F1 of each text, averaged over texts."""
+    miF1: float
+    """F1 of all decisions together."""
+    maF1: float
+    """F1 of each label, averaged over all labels, also those that never occur."""
+
+
+class LabelScores(NamedTuple):
+    """One label's row in the table."""
+
+    label: str
+    precision: float
+    recall: float
+    F1: float
+    support: int
+    predicted: int
+
+
+def evaluate(truth: Decisions, predicted: Decisions) -> Metrics:
+    """Compare decisions; both boolean, (texts, labels)."""
+    true, said = _sparse(truth), _sparse(predicted)
+    texts, labels = _same_shape(true, said)
+    hits = true.multiply(said).tocsr()
+    of_texts = [_counts(matrix, axis=1) for matrix in (hits, true, said)]
+    of_labels = [_counts(matrix, axis=0) for matrix in (hits, true, said)]
+    wrong = true.nnz + said.nnz - 2 * hits.nnz
+    all_right = (of_texts[0] == of_texts[1]) & (of_texts[0] == of_texts[2])
+    return Metrics(
+        ACC=float(all_right.mean()),
+        HA=1 - wrong / (texts * labels),
+        ebF1=float(_f1(*of_texts).mean()),
+        miF1=float(_f1(*(counts.sum() for counts in of_labels))),
+        maF1=float(_f1(*of_labels).mean()),
+    )
+
+
+def label_table(truth: Decisions, predicted: Decisions, labels: LabelSet) -> list[LabelScores]:
+    """Return precision, recall, F1 and counts of each label, in the labels' order."""
+    true, said = _sparse(truth), _sparse(predicted)
+    _same_shape(true, said)
+    hits, support, given = (_counts(matrix, axis=0) for matrix in (true.multiply(said).tocsr(), true, said))
+    precision, recall, f1 = _ratio(hits, given), _ratio(hits, support), _f1(hits, support, given)
+    columns = (
+        labels.names,
+        precision.tolist(),
+        recall.tolist(),
+        f1.tolist(),
+        support.tolist(),
+        given.tolist(),
+    )
+    return [LabelScores(*row) for row in zip(*columns, strict=True)]
+
+
+def precision_at(truth: Decisions, scores: NDArray[np.floating], k: int) -> float:
+    """Return the mean share of a text's k best-scored labels that are true; ties go to the earlier label."""
+    true = _sparse(truth)
+    texts, labels = _same_shape(true, scores)
+    if not 1 <= k <= labels:
+        raise ValueError(f"k must be between 1 and {labels}, the number of labels, but is {k}.")
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    flags = np.zeros((texts, labels), dtype=bool)
+    np.put_along_axis(flags, best, True, axis=1)
+    return float(true.multiply(flags).sum() / (texts * k))
+
+
+def coverage(truth: Decisions, scores: NDArray[np.floating]) -> float:
+    """Return how far down the ranking one must go, on average, to cover all true labels of a text.
+
+    A tie counts against the ranking; a text without labels needs 0. Less is better.
+    """
+    true = _sparse(truth)
+    _same_shape(true, scores)
+    ranks = rankdata(-scores, method="max", axis=1)
+    depths = true.multiply(ranks).tocsr().max(axis=1).toarray()
+    return float(depths.mean())
+
+
+def _sparse(decisions: Decisions) -> csr_array:
+    matrix = csr_array(decisions).astype(np.int64)
+    matrix.sum_duplicates()
+    matrix.data = (matrix.data != 0).astype(np.int64)
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _same_shape(truth: csr_array, other: csr_array | NDArray[np.floating]) -> tuple[int, int]:
+    if truth.shape != other.shape:
+        raise ValueError(f"The truth has shape {truth.shape}, but what is compared with it has {other.shape}.")
+    return truth.shape  # type: ignore[no-any-return]
+
+
+def _counts(matrix: csr_array, axis: int) -> NDArray[np.int64]:
+    return np.asarray(matrix.sum(axis=axis), dtype=np.int64)
+
+
+def _f1(hits: NDArray[np.int64], support: NDArray[np.int64], predicted: NDArray[np.int64]) -> NDArray[np.float64]:
+    return _ratio(2 * hits, support + predicted)
+
+
+def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.divide(above, below, out=np.zeros(np.shape(below), dtype=np.float64), where=below != 0)

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.metrics import (
+    accuracy_score,
+    coverage_error,
+    f1_score,
+    hamming_loss,
+    precision_recall_fscore_support,
+    top_k_accuracy_score,
+)
+
+from bncl_pyg.corpus import LabelSet
+from bncl_pyg.evaluation import coverage, evaluate, label_table, precision_at
+
+
+@st.composite
+def decisions(draw: st.DrawFn) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape = draw(st.integers(1, 12)), draw(st.integers(2, 8))
+    truth = generator.random(shape) < draw(st.floats(0, 1))
+    predicted = generator.random(shape) < draw(st.floats(0, 1))
+    scores = generator.integers(0, 5, shape) / 4  # with ties
+    return truth, predicted, scores
+
+
+@settings(max_examples=150, deadline=None)
+@given(decisions())
+def test_figures_equal_scikit_learns(
+    case: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]],
+) -> None:
+    truth, predicted, scores = case
+    found = evaluate(csr_array(truth), predicted)
+    y, z = truth.astype(int), predicted.astype(int)
+    assert pytest.approx(accuracy_score(y, z)) == found.ACC
+    assert pytest.approx(1 - hamming_loss(y, z)) == found.HA
+    for name, average in (("ebF1", "samples"), ("miF1", "micro"), ("maF1", "macro")):
+        assert getattr(found, name) == pytest.approx(f1_score(y, z, average=average, zero_division=0)), name
+    assert coverage(truth, scores) == pytest.approx(coverage_error(y, scores))
+
+    names = tuple(map(str, range(truth.shape[1])))
+    rows = label_table(truth, predicted, LabelSet(names, names))
+    columns = precision_recall_fscore_support(y, z, zero_division=0)
+    for place, row in enumerate(rows):
+        assert row[1:5] == pytest.approx([column[place] for column in columns])
+        assert row.predicted == z[:, place].sum()
+
+
+def test_precision_at_one_is_top_one_accuracy_for_single_labels() -> None:
+    generator = np.random.default_rng(0)
+    classes, scores = generator.integers(0, 5, 40), generator.random((40, 5))
+    truth = np.eye(5, dtype=bool)[classes]
+    assert precision_at(truth, scores, 1) == pytest.approx(top_k_accuracy_score(classes, scores, k=1))
+    assert precision_at(truth, scores, 3) == pytest.approx(top_k_accuracy_score(classes, scores, k=3) / 3)
+    assert precision_at(truth, scores, 5) == pytest.approx(1 / 5)
+
+
+def test_a_case_by_hand() -> None:
+    truth = np.array([[1, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    predicted = np.array([[1, 0, 0], [0, 0, 1], [0, 1, 0]], dtype=bool)
+    found = evaluate(truth, predicted)
+    assert found == pytest.approx((1 / 3, 7 / 9, (2 / 3 + 1 + 0) / 3, 4 / 6, 2 / 3))
+    scores = np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.4], [0.5, 0.5, 0.5]])
+    assert precision_at(truth, scores, 2) == pytest.approx((1 + 1 + 0) / 6)
+    assert coverage(truth, scores) == pytest.approx((3 + 1 + 0) / 3)
+
+
+def test_shapes_must_agree() -> None:
+    with pytest.raises(ValueError, match=r"truth has shape \(1, 2\)"):
+        evaluate(np.ones((1, 2), dtype=bool), np.ones((1, 3), dtype=bool))
+    with pytest.raises(ValueError, match="k must be between 1 and 2"):
+        precision_at(np.ones((1, 2), dtype=bool), np.ones((1, 2)), 3)
