@@ -1,0 +1,50 @@
+"""How every benchmark leaves its figures: a JSON file, and a Markdown file made from that JSON alone."""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bncl_pyg.files import write_bytes, write_json
+
+FOLDER = Path(__file__).parent / "results"
+
+
+def about_this_run() -> dict[str, Any]:
+    """Return what ran, on what."""
+    top = Path(__file__).parent.parent
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=top, capture_output=True, text=True, check=True
+    )
+    module = "benchmarks." + Path(sys.argv[0]).stem
+    return {
+        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
+        "commit": commit.stdout.strip(),
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "torch-geometric": version("torch-geometric"),
+        "cores": os.cpu_count(),
+    }
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def footer(about: dict[str, Any]) -> str:
+    """Return the line that says what ran."""
+    machine = f"Python {about['python']}, torch {about['torch']}, {about['cores']} cores, commit {about['commit']}"
+    return f"\nMade by `{about['command']}` ({machine}).\n"
+
+
+def save(name: str, content: dict[str, Any], markdown: str) -> None:
+    """Write `NAME.json` and `NAME.md` into the folder of results."""
+    write_json(FOLDER / f"{name}.json", content)
+    write_bytes(FOLDER / f"{name}.md", markdown.encode())
