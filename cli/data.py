@@ -1,0 +1,32 @@
+"""`bncl data`: prepare what the other commands take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Prepare what the other commands take.")
+
+
+@app.command()
+def priors(
+    texts: Annotated[Path, typer.Argument(metavar="TRAIN", help="Annotated texts: rows with id, text, labels.")],
+    labels: Annotated[Path, typer.Option(help="Labels: rows with label and description, or a .txt of names.")],
+    out: Annotated[Path, typer.Option(help="Where to write the priors (JSON).")],
+) -> None:
+    """Compute cardinality and prevalence from annotated texts.
+
+    Without annotated texts, write the file by hand: {"cardinality": 1.24, "prevalence": {"label": 0.03, ...}}.
+    """
+    from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+
+    label_set = LabelSet.read(labels)
+    corpus = Corpus.read(texts, label_set)
+    assert corpus.annotations is not None
+    supervision = Supervision.from_annotations(corpus.annotations)
+    supervision.write_priors(out, label_set)
+    unseen = int((supervision.prevalence == 0).sum())
+    typer.echo(
+        f"{out}: {len(corpus)} texts have {supervision.cardinality:.3f} of {len(label_set)} labels on average; "
+        f"{unseen} labels never occur."
+    )

@@ -1,0 +1,99 @@
+"""`bncl demo`: the whole way on the bundled set, by the same commands that a user types."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+EXAMPLES = 6
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write graph, models and predictions to.")] = Path(
+        "demo-output"
+    ),
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the texts.")] = 120,
+) -> None:
+    """Go the whole way on bundled data: Debian packages and what they are used for."""
+    from bncl_pyg.classifier import BNCLClassifier
+    from bncl_pyg.corpus import Corpus, LabelSet
+    from bncl_pyg.demo import demo_folder
+    from bncl_pyg.evaluation import evaluate_classifier
+    from bncl_pyg.nli import read_features
+
+    from .show import metrics_table
+
+    data = demo_folder()
+    labels_file, train_file, test_file = (
+        data / "labels.jsonl",
+        data / "train.jsonl.gz",
+        data / "test.jsonl.gz",
+    )
+    train_features, test_features = data / "features-train", data / "features-test"
+    labels = LabelSet.read(labels_file)
+    count = str(len(labels))
+    priors, graph = out / "priors.json", out / "graph"
+    typer.echo(
+        f"Debian packages: {count} labels such as {', '.join(labels.descriptions[:4])}. Everything goes to {out}."
+    )
+
+    _run("data", "priors", train_file, "--labels", labels_file, "--out", priors)
+    _run("graph", "build", labels_file, "--out", graph, "--overwrite")
+    common: list[str | Path] = [
+        "train",
+        train_features,
+        "--graph",
+        graph,
+        "--epochs",
+        str(epochs),
+        "--fresh",
+        "--overwrite",
+    ]
+    free, scarce = out / "annotation-free", out / "scarce-annotation"
+    _run(*common, "--setting", "annotation-free", "--priors", priors, "--out", free)
+    settings: list[str | Path] = ["--setting", "scarce-annotation", "--annotated", train_file, "--annotations", count]
+    _run(*common, *settings, "--out", scarce)
+    _run("predict", free, test_features, "--out", out / "predictions.jsonl")
+
+    features, truth = read_features(test_features), Corpus.read(test_file, labels)
+    found = {
+        path.name: evaluate_classifier(BNCLClassifier.from_pretrained(path), features, truth) for path in (free, scarce)
+    }
+    rows = {"zero-shot start": found[free.name].baselines["zero-shot"]}
+    rows["annotation-free"] = found[free.name].metrics
+    rows[f"{count} annotated texts"] = found[scarce.name].metrics
+    typer.echo("")
+    metrics_table(f"{len(truth)} test texts", rows)
+    descriptions = dict(zip(labels.names, labels.descriptions, strict=True))
+    typer.echo("The annotation-free model on a few of them:")
+    for row, text in zip(_first_rows(out / "predictions.jsonl"), truth.texts, strict=False):
+        given = ", ".join(descriptions[name] for name in row["labels"]) or "none"
+        typer.echo(f"  {text.splitlines()[0][:70]}  →  {given}")
+    typer.echo(
+        "\nNext, look at the graph and at a label table:\n"
+        f"  bncl graph stats {graph}\n"
+        f"  bncl graph plot {graph} --out {out / 'graph.png'}\n"
+        f"  bncl eval {free} {_shown(test_features)} --truth {_shown(test_file)} --json {out / 'eval.json'}"
+    )
+
+
+def _run(*arguments: str | Path) -> None:
+    """Show a command as a user would type it, and run it."""
+    from .main import app
+
+    words = [str(word) for word in arguments]
+    typer.echo(f"\n$ bncl {' '.join(shlex.quote(_shown(word)) for word in words)}")
+    app(words, standalone_mode=False)
+
+
+def _first_rows(path: Path) -> list[dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines[:EXAMPLES]]
+
+
+def _shown(word: str | Path) -> str:
+    """Return a path relative to here where it lies below."""
+    path = Path(word)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(word)

@@ -1,0 +1,139 @@
+"""`bncl graph`: labels to a signed graph, and what it looks like."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from bncl_pyg.graph import GraphStatistics
+
+app = typer.Typer(no_args_is_help=True, help="Build and inspect the signed label graph.")
+
+GraphFolder = Annotated[Path, typer.Argument(metavar="GRAPH", help="A folder that 'bncl graph build' wrote.")]
+
+
+@app.command()
+def build(
+    labels: Annotated[
+        Path,
+        typer.Argument(metavar="LABELS", help="Labels: rows with label and description, or a .txt of names."),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    embeddings: Annotated[
+        str,
+        typer.Option(
+            metavar="VECTORS",
+            help="Word vectors: a file (GloVe or word2vec text, .bin, .kv, .npy with .vocab.txt), a gensim-data name, "
+            "or 'embedded': the vectors of the embedded sentence encoder.",
+        ),
+    ] = "embedded",
+    percentiles: Annotated[
+        tuple[float, float],
+        typer.Option(
+            metavar="LOW HIGH", help="Pairs below the first percentile are enemies, above the second friends."
+        ),
+    ] = (5, 95),
+    hops: Annotated[int, typer.Option(min=1, help="Over how many hops neighbourhoods reach: the model's layers.")] = 2,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it is there.")] = False,
+) -> None:
+    """Connect labels that mean alike (friends) and labels that are far apart (enemies)."""
+    from bncl_pyg.corpus import LabelSet
+    from bncl_pyg.files import check_free
+    from bncl_pyg.graph import build_graph, embed_labels, graph_statistics
+
+    check_free(out, "graph", overwrite=overwrite)
+    label_set = LabelSet.read(labels)
+    vectors = embed_labels(label_set, embeddings)
+    if vectors.missing_words:
+        words = sorted({word for found in vectors.missing_words.values() for word in found})
+        shown = ", ".join(words[:20]) + (", …" if len(words) > 20 else "")
+        typer.echo(f"{len(words)} words of {len(vectors.missing_words)} labels have no vector: {shown}", err=True)
+    graph = build_graph(label_set, vectors, percentiles, hops)
+    graph.save(out, overwrite=overwrite)
+    statistics = graph_statistics(graph)
+    pairs = f"{statistics.friends} pairs of friends, {statistics.enemies} pairs of enemies"
+    typer.echo(f"{out}: {statistics.labels} labels, {pairs}.")
+    _warn(statistics)
+
+
+@app.command()
+def stats(
+    graph: GraphFolder,
+    hops: Annotated[int | None, typer.Option(min=1, help="Over how many hops; the graph's own if not given.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write the numbers here too.")] = None,
+) -> None:
+    """Show how dense and how balanced the graph and its neighbourhoods are."""
+    from bncl_pyg.files import write_json
+    from bncl_pyg.graph import SignedLabelGraph, graph_statistics
+
+    from .show import out, table
+
+    statistics = graph_statistics(SignedLabelGraph.load(graph), hops)
+    if json is not None:
+        write_json(json, statistics.as_dict())
+    pairs = statistics.labels * (statistics.labels - 1) // 2
+    out.print(
+        f"{statistics.labels} labels, {pairs} pairs: {statistics.friends} friends, {statistics.enemies} enemies",
+        highlight=False,
+    )
+    balanced = statistics.balanced_triangles
+    shown = "" if balanced is None else f", {balanced:.1%} balanced (an even number of enemies)"
+    out.print(f"{statistics.triangles} triangles{shown}", highlight=False)
+    table(
+        "Balanced neighbourhoods",
+        ["hop", "friends", "enemies", "both", "without friends", "without enemies"],
+        [
+            [
+                hop.hop,
+                f"{hop.friend_density:.1%}",
+                f"{hop.enemy_density:.1%}",
+                hop.ambivalent_pairs,
+                len(hop.labels_without_friends),
+                len(hop.labels_without_enemies),
+            ]
+            for hop in statistics.hops
+        ],
+    )
+    out.print(
+        "friends, enemies: share of all ordered pairs; both: pairs that are friend and enemy at once",
+        style="dim",
+    )
+    first = statistics.hops[0]
+    for name, found in (("friend", first.labels_without_friends), ("enemy", first.labels_without_enemies)):
+        if found:
+            out.print(f"Labels without any {name} at hop 1: {', '.join(found)}", highlight=False, markup=False)
+    _warn(statistics)
+
+
+@app.command()
+def export(graph: GraphFolder, out: Annotated[Path, typer.Option(help="The .graphml file to write.")]) -> None:
+    """Write the graph as GraphML, for Gephi, Cytoscape or networkx."""
+    from bncl_pyg.graph import SignedLabelGraph
+
+    loaded = SignedLabelGraph.load(graph)
+    loaded.write_graphml(out)
+    typer.echo(f"{out}: {loaded.num_nodes} nodes, {loaded.num_edges // 2} edges with sign and weight.")
+
+
+@app.command()
+def plot(
+    graph: GraphFolder,
+    out: Annotated[Path, typer.Option(help="The picture to write (.png, .svg or .pdf).")],
+    most: Annotated[int, typer.Option(min=2, help="How many labels to draw at the most.")] = 60,
+) -> None:
+    """Draw the graph: friends green and close together, enemies faint red."""
+    from bncl_pyg.errors import InputError
+    from bncl_pyg.graph import SignedLabelGraph
+    from bncl_pyg.graph.plot import plot_graph
+
+    if out.suffix not in {".png", ".svg", ".pdf"}:
+        raise InputError(f"{out}: the name of the picture must end in .png, .svg or .pdf.")
+    loaded = SignedLabelGraph.load(graph)
+    drawn = plot_graph(loaded, out, most)
+    typer.echo(f"{out}: {drawn} of {loaded.num_nodes} labels.")
+
+
+def _warn(statistics: "GraphStatistics") -> None:
+    for sentence in statistics.warnings():
+        typer.echo(f"Warning: {sentence}", err=True)

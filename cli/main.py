@@ -1,0 +1,77 @@
+"""The `bncl` command: joins the groups and turns errors into one sentence and exit code 2."""
+
+import logging
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from bncl_pyg.errors import InputError
+
+from . import data, demo, evaluate, graph, predict, train
+
+
+class _OneSentence(TyperGroup):
+    """Shows what is wrong with the input as one sentence, never as a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            sentence = str(error)
+        except OSError as error:
+            if error.errno is None:
+                raise
+            sentence = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+        typer.echo(f"Error: {sentence}", err=True)
+        raise typer.Exit(2)
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        return message if record.levelno < logging.WARNING else f"{record.levelname.capitalize()}: {message}"
+
+
+app = typer.Typer(
+    cls=_OneSentence,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    help="Multi-label text classification from label names.",
+)
+app.add_typer(data.app, name="data")
+app.add_typer(graph.app, name="graph")
+app.command("train")(train.train)
+app.command("eval")(evaluate.evaluate)
+app.command("predict")(predict.predict)
+app.command("demo")(demo.demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"bncl-pyg {version('bncl-pyg')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Plain())
+    logger = logging.getLogger("bncl_pyg")
+    logger.handlers = [handler]
+    logger.setLevel(logging.ERROR if quiet else logging.INFO)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

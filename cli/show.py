@@ -1,0 +1,54 @@
+"""Tables and progress bars, in one manner for all commands."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bncl_pyg.evaluation import Metrics
+    from bncl_pyg.training import EpochLog
+
+out = Console()
+err = Console(stderr=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table; the first column is text, the others are numbers."""
+    shown = Table(title=title, title_justify="left", title_style="bold")
+    for place, column in enumerate(columns):
+        shown.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
+    for row in rows:
+        shown.add_row(*(f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row))
+    out.print(shown)
+
+
+def metrics_table(title: str, rows: "Mapping[str, Metrics]") -> None:
+    """Print the five metrics, a row a method."""
+    table(title, ["", "ACC", "HA", "ebF1", "miF1", "maF1"], [[name, *metrics] for name, metrics in rows.items()])
+
+
+@contextmanager
+def epochs_bar(epochs: int) -> "Iterator[Callable[[EpochLog], None]]":
+    """Show a bar with the parts of the loss; yield what to call after every epoch."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[parts]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err) as bar:
+        task = bar.add_task("training", total=epochs, parts="")
+
+        def advance(entry: "EpochLog") -> None:
+            values = (entry.hesitation, entry.prevalence, entry.cardinality, entry.annotation)
+            parts = " ".join(f"L{number} {value:.3g}" for number, value in enumerate(values, start=1))
+            bar.update(task, completed=entry.epoch, parts=f"loss {entry.loss:.4g}: {parts}")
+
+        yield advance

@@ -1,0 +1,231 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bncl_cli.main import app
+from typer.testing import CliRunner, Result
+
+from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.demo import demo_folder
+from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.nli import Features, write_features
+from bncl_pyg.training import Trainer
+
+Bncl = Callable[..., Result]
+
+
+@pytest.fixture
+def bncl() -> Bncl:
+    def run(*words: object) -> Result:
+        return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+    return run
+
+
+@pytest.fixture
+def folder(
+    tmp_path: Path, labels: LabelSet, corpus: Corpus, features: Features, graph: SignedLabelGraph, priors: Supervision
+) -> Path:
+    """A folder with everything that training takes."""
+    assert corpus.annotations is not None
+    labels.write(tmp_path / "labels.jsonl")
+    with (tmp_path / "texts.jsonl").open("w") as file:
+        for row, (identifier, text) in enumerate(zip(corpus.ids, corpus.texts, strict=True)):
+            names = [labels.names[place] for place in corpus.annotations[[row]].indices]
+            file.write(json.dumps({"id": identifier, "text": text, "labels": names}) + "\n")
+    write_features(features, tmp_path / "features")
+    graph.save(tmp_path / "graph")
+    priors.write_priors(tmp_path / "priors.json", labels)
+    return tmp_path
+
+
+def refused(result: Result, *parts: str) -> None:
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    for part in parts:
+        assert part in result.stderr, result.stderr
+
+
+def train(bncl: Bncl, folder: Path, *more: object, out: str = "model") -> Result:
+    words = ["train", folder / "features", "--graph", folder / "graph", "--epochs", 3, "--out", folder / out]
+    return bncl(*words, *(more or ["--setting", "annotation-free", "--priors", folder / "priors.json"]))
+
+
+def test_help_needs_no_heavy_import() -> None:
+    heavy = ["torch", "torch_geometric", "transformers", "gensim", "numpy", "scipy", "sklearn", "matplotlib"]
+    code = f"import sys\nfrom bncl_cli.main import app\nprint([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("words", [["--help"], ["graph", "--help"], ["train", "--help"], ["data", "priors", "--help"]])
+def test_help(bncl: Bncl, words: list[str]) -> None:
+    result = bncl(*words)
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_version(bncl: Bncl) -> None:
+    assert bncl("--version").output.startswith("bncl-pyg 0.")
+
+
+def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path) -> None:
+    assert bncl(
+        "data", "priors", folder / "texts.jsonl", "--labels", folder / "labels.jsonl", "--out", folder / "p.json"
+    )
+    assert json.loads((folder / "p.json").read_text()) == json.loads((folder / "priors.json").read_text())
+    given = ["--priors", folder / "p.json"]
+    some = ["--annotated", folder / "texts.jsonl", "--annotations", 6]
+    settings: dict[str, list[object]] = {
+        "annotation-free": [*given],
+        "scarce-annotation": [*some],
+        "domain-supervisor": [*given, *some],
+    }
+    for setting, words in settings.items():
+        result = train(bncl, folder, "--setting", setting, *words, out=setting)
+        assert result.exit_code == 0, result.output
+        assert f"trained {setting} on 60 texts, 3 epochs" in result.output
+        assert not list(folder.glob("*.checkpoint*"))
+        found = bncl(
+            "eval",
+            folder / setting,
+            folder / "features",
+            "--truth",
+            folder / "texts.jsonl",
+            "--json",
+            folder / "e.json",
+        )
+        assert found.exit_code == 0, found.output
+        content = json.loads((folder / "e.json").read_text())
+        five = {"ACC", "HA", "ebF1", "miF1", "maF1"}
+        assert set(content["metrics"]) == five
+        assert set(content["baselines"]["zero-shot"]) == five
+        assert f"{content['metrics']['miF1']:.4f}" in found.output
+    done = bncl("predict", folder / "annotation-free", folder / "features", "--out", folder / "out.jsonl")
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == [f"t{place}" for place in range(60)]
+    empty = sum(not row["labels"] for row in rows)
+    assert f"60 texts, {empty} of them without any label" in done.output
+
+
+def test_the_same_command_gives_the_same_bytes(bncl: Bncl, folder: Path) -> None:
+    assert train(bncl, folder, out="one").exit_code == 0
+    assert train(bncl, folder, out="two").exit_code == 0
+    for file in sorted(path for path in (folder / "one").rglob("*") if path.is_file()):
+        assert file.read_bytes() == (folder / "two" / file.relative_to(folder / "one")).read_bytes()
+
+
+def test_interrupted_and_given_again(bncl: Bncl, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert train(bncl, folder, out="whole").exit_code == 0
+    real = Trainer.train_epoch
+
+    def interrupted(self: Trainer, epoch: int) -> object:
+        if epoch == 3:
+            raise KeyboardInterrupt
+        return real(self, epoch)
+
+    monkeypatch.setattr(Trainer, "train_epoch", interrupted)
+    stopped = train(bncl, folder)
+    assert stopped.exit_code == 130
+    assert "the same command goes on after the last whole epoch" in stopped.stderr
+    assert not (folder / "model").exists()
+    monkeypatch.undo()
+    refused(train(bncl, folder, *NO_PRIORS(folder), "--seed", 1), "unfinished training with another seed", "--fresh")
+    again = train(bncl, folder)
+    assert again.exit_code == 0
+    assert "Going on after epoch 2 of 3" in again.stderr
+    whole, model = (folder / name / "model.safetensors" for name in ("whole", "model"))
+    assert whole.read_bytes() == model.read_bytes()
+
+
+def NO_PRIORS(folder: Path) -> list[object]:  # noqa: N802
+    return ["--setting", "annotation-free", "--priors", folder / "priors.json"]
+
+
+def test_graph_commands(bncl: Bncl, folder: Path) -> None:
+    vectors = folder / "w.txt"
+    words = ["gold", "silver", "wheat", "corn", "money", "foreign", "exchange", "rates"]
+    vectors.write_text("".join(f"{word} {place % 3 + 1} {place % 5} {place}\n" for place, word in enumerate(words)))
+    labels, out = folder / "labels.jsonl", folder / "built"
+    made = bncl("graph", "build", labels, "--embeddings", vectors, "--percentiles", 20, 80, "--hops", 3, "--out", out)
+    assert made.exit_code == 0, made.output
+    assert "6 labels, 3 pairs of friends, 3 pairs of enemies" in made.output
+    assert "1 words of 1 labels have no vector: Interest" in made.stderr
+    assert SignedLabelGraph.load(out).hops == 3
+    stats = bncl("graph", "stats", out, "--json", folder / "s.json")
+    assert len(json.loads((folder / "s.json").read_text())["hops"]) == 3
+    assert "Balanced neighbourhoods" in stats.output
+    assert bncl("graph", "export", out, "--out", folder / "g.graphml").exit_code == 0
+    assert bncl("graph", "plot", out, "--out", folder / "g.png").exit_code == 0
+    assert (folder / "g.png").read_bytes().startswith(b"\x89PNG")
+
+    refused(bncl("graph", "build", labels, "--embeddings", vectors, "--out", out), "already exists", "--overwrite")
+    refused(bncl("graph", "build", labels, "--percentiles", 90, 10, "--out", folder / "x"), "Percentiles must be")
+    refused(bncl("graph", "build", folder / "no.jsonl", "--out", folder / "x"), "no.jsonl does not exist")
+    refused(bncl("graph", "plot", out, "--out", folder / "g.bmp"), "must end in .png")
+    refused(bncl("graph", "stats", folder / "features"), "is a bncl features folder, but a graph folder is needed")
+    assert not (folder / "x").exists()
+
+
+def test_bad_use_of_train_is_one_sentence(bncl: Bncl, folder: Path) -> None:
+    free = ["--setting", "annotation-free"]
+    refused(train(bncl, folder, *free), "The setting annotation-free needs priors")
+    refused(train(bncl, folder, "--setting", "scarce-annotation"), "needs annotated texts")
+    refused(train(bncl, folder, "--setting", "none"), "'none' is not one of")
+    refused(train(bncl, folder, *free, "--priors", folder / "none.json"), "none.json does not exist")
+    refused(train(bncl, folder, *NO_PRIORS(folder), "--sharpness", "x"), "whole number or 'auto', but is 'x'")
+    refused(train(bncl, folder, *NO_PRIORS(folder), "--seed", -1), "--seed")
+    bad = folder / "bad.jsonl"
+    bad.write_text('{"id": "t0", "text": "x", "labels": ["lead"]}\n')
+    words = ["--setting", "scarce-annotation", "--annotated", bad]
+    refused(train(bncl, folder, *words), "bad.jsonl, line 1: field 'labels': unknown label 'lead'")
+    assert not (folder / "model").exists()
+    assert train(bncl, folder).exit_code == 0
+    before = (folder / "model" / "manifest.json").read_bytes()
+    refused(train(bncl, folder), "model already exists")
+    assert (folder / "model" / "manifest.json").read_bytes() == before
+
+
+def test_priors_that_disagree_are_said(bncl: Bncl, folder: Path) -> None:
+    content = json.loads((folder / "priors.json").read_text())
+    content["cardinality"] = 3.0
+    (folder / "priors.json").write_text(json.dumps(content))
+    result = train(bncl, folder)
+    assert result.exit_code == 0
+    assert "Warning: The prevalences add up to 1.78 labels a text, but the cardinality says 3" in result.stderr
+
+
+def test_bad_use_of_eval_and_predict_is_one_sentence(bncl: Bncl, folder: Path) -> None:
+    assert train(bncl, folder).exit_code == 0
+    words = [folder / "model", folder / "features"]
+    refused(bncl("eval", *words, "--truth", folder / "labels.jsonl"), "line 1: field 'id' is missing")
+    refused(bncl("predict", folder / "nope", folder / "features", "--out", folder / "o"), "nope does not exist")
+    refused(
+        bncl("predict", folder / "model", folder / "texts.jsonl", "--out", folder / "o"),
+        "texts.jsonl is not a bncl features folder",
+    )
+    assert not (folder / "o").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(bncl: Bncl, folder: Path) -> None:
+    words = ["data", "priors", folder / "texts.jsonl", "--labels", folder / "labels.jsonl"]
+    refused(bncl(*words, "--out", folder / "texts.jsonl" / "p.json"), "texts.jsonl")
+
+
+def test_demo_shows_metrics_beside_the_start(bncl: Bncl, tmp_path: Path) -> None:
+    result = bncl("demo", "--out", tmp_path / "demo", "--epochs", 2)
+    assert result.exit_code == 0, result.output
+    for part in ("$ bncl graph build", "zero-shot start", "annotation-free", "57 annotated texts", "Next"):
+        assert part in result.output
+    rows = (tmp_path / "demo" / "predictions.jsonl").read_text().splitlines()
+    assert len(rows) == 500
+    assert bncl("demo", "--out", tmp_path / "demo", "--epochs", 1).exit_code == 0
+
+
+def test_the_bundled_set_is_small_and_attributed() -> None:
+    files = [path for path in demo_folder().rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 1_000_000
+    assert "Debian" in (demo_folder() / "SOURCE.md").read_text()
