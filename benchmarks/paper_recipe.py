@@ -1,8 +1,8 @@
 """The paper's method on Reuters-21578, from the embedded encoder's scores: three settings, two recipes, many seeds.
 
-    python -m benchmarks.paper_recipe --data DATA
+    BNCL_DATA=folder python -m benchmarks.paper_recipe
 
-DATA holds the folder `reuters21578` and, for the graph of word vectors, `glove6B-100d-core.f16.npy` with its
+The folder holds the folder `reuters21578` and, for the graph of word vectors, `glove6B-100d-core.f16.npy` with its
 vocabulary. No choice is made on test labels: the last epoch counts.
 """
 
@@ -33,7 +33,7 @@ PAPER_SAYS = {
 
 
 def main(
-    data: Annotated[Path, typer.Option(help="The folder with the data sets.")],
+    data: Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")],
     seeds: int = 10,
     cache: Annotated[Path, typer.Option(help="Where features are kept between runs.")] = Path("benchmarks/.cache"),
 ) -> None:
@@ -87,8 +87,8 @@ def as_markdown(content: dict[str, Any]) -> str:
         "# The paper's method on Reuters-21578\n\n"
         "7694 training texts, 3010 test texts, 135 labels. Scores from the embedded MiniLM encoder "
         "(`benchmarks/embedded_scores.py`), not from BART-large as in the paper. Cardinality and prevalence from the "
-        f"training split; 135 annotated texts where the setting takes them; mean ± standard deviation of {content['seeds']} "
-        "seeds, last epoch, no choice on test labels.\n\n"
+        "training split; 135 annotated texts where the setting takes them; last epoch, no choice on test labels; "
+        f"mean ± standard deviation of {content['seeds']} seeds.\n\n"
         + markdown_table(columns, shown)
         + "\n- **paper** follows the paper, with L2 over the whole corpus and a state above 1 counted as 1 in L4. "
         "**literal L4** is without the latter: the loss then has no lower bound and the model collapses.\n"

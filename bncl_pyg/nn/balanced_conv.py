@@ -9,7 +9,7 @@ from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from bncl_pyg.nn.signed_product import SignedProduct, SparsePattern
+from bncl_pyg.nn.balanced_update import BalancedUpdate, SparsePattern
 
 Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 
@@ -69,6 +69,10 @@ class BalancedConv(MessagePassing):
 
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels."""
+        if self.path == "sparse":
+            weights = torch.cat(self._weights())
+            updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(weights, entailment, contradiction, self._pattern)
+            return updated
         of_friends, of_enemies, against_enemies, against_friends = (
             part.relu() for part in self._sums(entailment, contradiction)
         )
@@ -90,8 +94,6 @@ class BalancedConv(MessagePassing):
 
     def _sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
         """Return the four weighted sums before the ReLU, in the order of `_weights`; each (texts, labels)."""
-        if self.path == "sparse":
-            return self._sparse_sums(entailment, contradiction)
         if self.path == "dense":
             return self._dense_sums(entailment, contradiction)
         friends, enemies = self._adjacencies if self.path == "torch-sparse" else (self.friends, self.enemies)
@@ -101,11 +103,6 @@ class BalancedConv(MessagePassing):
             self.propagate(enemies, x=entailment, weight=self.enemy_entailment),
             self.propagate(friends, x=contradiction, weight=self.friend_contradiction),
         )
-
-    def _sparse_sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
-        states = torch.cat([entailment, contradiction], dim=1).t().contiguous()
-        sums: Tensor = SignedProduct.apply(torch.cat(self._weights()), states, self._pattern)  # type: ignore[no-untyped-call]
-        return sums.t().tensor_split(4, dim=1)
 
     def _dense_sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
         matrices = entailment.new_zeros(4 * self.labels**2).index_copy(0, self._flat, torch.cat(self._weights()))

@@ -1,4 +1,4 @@
-"""The fused kernel: all four sums of a balanced layer as one sparse product, with a sparse backward.
+"""The fused kernel: a whole balanced update around one sparse product, with a sparse backward.
 
 Differentiating through torch's own CSR product forms a dense (labels × labels) gradient for the values. Here the
 backward is a product with the transpose (for the states) and a sampled dense-dense product (for the weights), so that
@@ -40,30 +40,44 @@ class SparsePattern:
         return _csr(self.column_starts, self.rows_by_column, values[self.by_column], self.shape[::-1])
 
 
-class SignedProduct(torch.autograd.Function):
-    """`pattern.matrix(values) @ states`, differentiable in values and states without any dense matrix."""
+class BalancedUpdate(torch.autograd.Function):
+    """One whole balanced update, differentiable in weights and states without any dense (labels × labels) matrix.
+
+    The product wants labels first; everything inside stays so, and what goes out are views with texts first.
+    """
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, states: Tensor, pattern: SparsePattern) -> Tensor:
-        """Multiply; `values` (entries,), `states` (columns, texts), result (rows, texts)."""
-        ctx.save_for_backward(values, states)
+    def forward(
+        ctx: Any, values: Tensor, entailment: Tensor, contradiction: Tensor, pattern: SparsePattern
+    ) -> tuple[Tensor, Tensor]:
+        """Update; `pattern` is (4 × labels, 2 × labels): four sums below each other, two channels beside each other."""
+        states = torch.cat([entailment.t(), contradiction.t()])
+        sums = (pattern.matrix(values) @ states).clamp_min_(0)
+        of_friends, of_enemies, against_enemies, against_friends = sums.tensor_split(4)
+        before, before_against = states.tensor_split(2)
+        ctx.save_for_backward(values, states, sums > 0)
         ctx.pattern = pattern
-        return pattern.matrix(values) @ states
+        return (of_friends + of_enemies).add_(before).t(), (against_enemies + against_friends).add_(before_against).t()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        """Return the gradients of values and states."""
-        values, states = ctx.saved_tensors
+    def backward(
+        ctx: Any, of_entailment: Tensor, of_contradiction: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        """Return the gradients of weights and of both channels."""
+        values, states, positive = ctx.saved_tensors
         pattern: SparsePattern = ctx.pattern
-        gradient = gradient.contiguous()
-        of_values = of_states = None
+        direct = torch.cat([of_entailment.t(), of_contradiction.t()])
+        labels = len(direct) // 2
+        of_sums = direct.view(2, 1, labels, -1).expand(2, 2, labels, -1).reshape(4 * labels, -1).mul_(positive)
+        of_values = None
         if ctx.needs_input_grad[0]:
             empty = pattern.matrix(torch.zeros_like(values))
-            of_values = torch.sparse.sampled_addmm(empty, gradient, states.t(), beta=0.0).values()
-        if ctx.needs_input_grad[1]:
-            of_states = pattern.transposed(values) @ gradient
-        return of_values, of_states, None
+            of_values = torch.sparse.sampled_addmm(empty, of_sums, states.t(), beta=0.0).values()
+        if not (ctx.needs_input_grad[1] or ctx.needs_input_grad[2]):
+            return of_values, None, None, None
+        above, below = direct.add_(pattern.transposed(values) @ of_sums).tensor_split(2)
+        return of_values, above.t(), below.t(), None
 
 
 def _starts(sorted_places: Tensor, count: int) -> Tensor:
