@@ -71,7 +71,9 @@ class BalancedConv(MessagePassing):
         """Update both channels."""
         if self.path == "sparse":
             weights = torch.cat(self._weights())
-            updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(weights, entailment, contradiction, self._pattern)
+            updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
+                weights, entailment, contradiction, self._pattern
+            )
             return updated
         of_friends, of_enemies, against_enemies, against_friends = (
             part.relu() for part in self._sums(entailment, contradiction)
