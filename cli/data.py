@@ -5,7 +5,11 @@ from typing import Annotated
 
 import typer
 
+from . import public_data
+
 app = typer.Typer(no_args_is_help=True, help="Prepare what the other commands take.")
+app.command()(public_data.reuters)
+app.command()(public_data.stackexchange)
 
 
 @app.command()

@@ -25,8 +25,6 @@ class LabelSet:
     descriptions: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not self.names:
-            raise InputError("A label set needs at least one label.")
         if len(self.names) != len(self.descriptions):
             raise InputError(f"There are {len(self.names)} label names but {len(self.descriptions)} descriptions.")
         if len(self._places) != len(self.names):
@@ -89,6 +87,10 @@ class LabelSet:
             f"{ours} and {theirs} have the same labels in another order: number {place + 1} is "
             f"'{self.names[place]}' in the first and '{other.names[place]}' in the second."
         )
+
+    def extended(self, other: "LabelSet") -> "LabelSet":
+        """Return these labels followed by others."""
+        return LabelSet(self.names + other.names, self.descriptions + other.descriptions)
 
     def digest(self) -> str:
         """Return a hash of names and descriptions in order."""

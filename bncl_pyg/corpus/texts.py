@@ -1,6 +1,6 @@
 """The texts, and the labels of those that somebody annotated."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,19 @@ class Corpus:
             raise InputError(f"{path} holds no text.")
         annotations = None if labels is None else annotation_matrix(columns, len(labels))
         return cls(tuple(ids), tuple(texts), annotations)
+
+
+def stream_texts(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (id, text) row by row, so that texts need not fit in memory; ids are checked to be unique."""
+    lines: dict[str, int] = {}
+    for row in read_rows(path):
+        identifier = row.identifier("id")
+        if identifier in lines:
+            row.fail(f"id '{identifier}' is given twice (first on line {lines[identifier]}).")
+        lines[identifier] = row.line
+        yield identifier, row.string("text")
+    if not lines:
+        raise InputError(f"{path} holds no text.")
 
 
 def rows_of(wanted: Sequence[str], ids: Sequence[str], source: str) -> NDArray[np.int64]:

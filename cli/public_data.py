@@ -1,0 +1,113 @@
+"""`bncl data reuters` and `bncl data stackexchange`: public sets out of the files that their publishers give."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from bncl_pyg.corpus import LabelSet
+
+Out = Annotated[Path, typer.Option(help="The folder to write: train.jsonl, test.jsonl, labels.jsonl and a manifest.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it is there.")]
+
+
+def reuters(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="The unpacked distribution: reut2-000.sgm to reut2-021.sgm and the lists of topics beside them.",
+        ),
+    ],
+    out: Out,
+    overwrite: Overwrite = False,
+) -> None:
+    """Prepare Reuters-21578 with the paper's split: 7694 and 3010 texts, 135 labels.
+
+    Its text is for research use; do not pass the folder on.
+    """
+    from bncl_pyg.corpus.reuters import COUNTS, FILES, RULE, read_reuters
+    from bncl_pyg.files import check_free, sha256_of
+
+    check_free(out, "dataset", overwrite=overwrite)
+    splits, labels = read_reuters(folder)
+    files = {name: sha256_of(folder / name) for name in FILES}
+    about = {"source": "Reuters-21578, Distribution 1.0", "terms": "research use", "rule": RULE, "sha256": files}
+    _write(out, splits, labels, about, overwrite=overwrite)
+    if {name: len(rows) for name, rows in splits.items()} != COUNTS:
+        typer.echo(
+            f"Warning: the unchanged distribution gives {COUNTS['train']} texts to train and {COUNTS['test']} to test.",
+            err=True,
+        )
+
+
+def stackexchange(
+    posts: Annotated[
+        Path, typer.Argument(metavar="POSTS.xml", help="The Posts.xml of an unpacked Stack Exchange dump.")
+    ],
+    embeddings: Annotated[
+        str,
+        typer.Option(
+            metavar="VECTORS",
+            help="Word vectors that every word of a tag must be in: a file (GloVe or word2vec text, .bin, .kv, .npy "
+            "with .vocab.txt) or a gensim-data name.",
+        ),
+    ],
+    out: Out,
+    questions: Annotated[int, typer.Option(min=1, help="How many questions to read from the start.")] = 5000,
+    seen: Annotated[int, typer.Option(min=1, help="How many of them a tag must have to become a label.")] = 3,
+    test_share: Annotated[float, typer.Option(help="The share of the texts to test on; above 0, below 1.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Decides which texts are the test split.")] = 1,
+    overwrite: Overwrite = False,
+) -> None:
+    """Prepare a Stack Exchange site as the paper prepared Philosophy: questions are texts, tags are labels.
+
+    The dumps are CC BY-SA: attribute Stack Exchange wherever the texts are shown.
+    """
+    from bncl_pyg.corpus.stackexchange import read_stackexchange
+    from bncl_pyg.errors import InputError
+    from bncl_pyg.files import check_free
+    from bncl_pyg.graph.embeddings import EMBEDDED, load_word_vectors
+
+    check_free(out, "dataset", overwrite=overwrite)
+    if embeddings == EMBEDDED:
+        raise InputError("--embeddings must name word vectors: the embedded encoder has a vector for any text.")
+    words = load_word_vectors(embeddings)
+    splits, labels = read_stackexchange(
+        posts,
+        lambda word: word in words or word.lower() in words,
+        questions=questions,
+        seen=seen,
+        test_share=test_share,
+        seed=seed,
+    )
+    about = {
+        "source": f"Stack Exchange dump, {posts.name}",
+        "terms": "CC BY-SA, attribute Stack Exchange",
+        "rule": f"first {questions} questions; tags seen {seen} times, with a vector for every word; a seeded split",
+        "vectors": Path(embeddings).name,
+        "test_share": test_share,
+        "seed": seed,
+    }
+    _write(out, splits, labels, about, overwrite=overwrite)
+
+
+def _write(
+    out: Path,
+    splits: Mapping[str, list[dict[str, Any]]],
+    labels: "LabelSet",
+    about: Mapping[str, Any],
+    *,
+    overwrite: bool,
+) -> None:
+    from bncl_pyg.files import new_folder, write_jsonl, write_manifest
+
+    counts = {**{name: len(rows) for name, rows in splits.items()}, "labels": len(labels)}
+    with new_folder(out, "dataset", overwrite=overwrite) as folder:
+        for name, rows in splits.items():
+            write_jsonl(folder / f"{name}.jsonl", iter(rows))
+        labels.write(folder / "labels.jsonl")
+        write_manifest(folder, "dataset", {**about, "counts": counts})
+    typer.echo(f"{out}: {counts['train']} texts to train, {counts['test']} to test, {counts['labels']} labels.")
