@@ -1,9 +1,11 @@
 """Files and folders that are whole or absent: everything is written beside its place, synced, then renamed."""
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from typing import Any
 from bncl_pyg.errors import InputError
 
 MANIFEST = "manifest.json"
+LOCK = ".lock"
 
 
 def sha256_of(path: Path) -> str:
@@ -126,6 +129,31 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path} must hold one JSON object, but holds a {type(content).__name__}.")
     return content
+
+
+@contextmanager
+def folder_lock(path: Path) -> Iterator[None]:
+    """Hold a folder for oneself; whoever comes second is told who holds it."""
+    file = path / LOCK
+    while True:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(handle, 200).decode(errors="replace").strip() or "another process"
+            os.close(handle)
+            raise InputError(f"{path} is being written by {holder}; wait for it or stop it.") from None
+        # Whoever held it last may have removed the file between our opening and locking it.
+        if file.exists() and os.fstat(handle).st_ino == file.stat().st_ino:
+            break
+        os.close(handle)
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        os.close(handle)
 
 
 def _parent(path: Path) -> Path:

@@ -1,6 +1,7 @@
 """The `bncl` command: joins the groups and turns errors into one sentence and exit code 2."""
 
 import logging
+import os
 import sys
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ from typer.core import TyperGroup
 
 from bncl_pyg.errors import InputError
 
-from . import data, demo, evaluate, graph, predict, train
+from . import data, demo, evaluate, featurize, graph, predict, train
 
 
 class _OneSentence(TyperGroup):
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.add_typer(graph.app, name="graph")
+app.command("featurize")(featurize.featurize)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
@@ -74,4 +76,6 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    # On a busy machine, threads that wait by spinning slow torch down several times.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     app()

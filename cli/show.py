@@ -52,3 +52,30 @@ def epochs_bar(epochs: int) -> "Iterator[Callable[[EpochLog], None]]":
             bar.update(task, completed=entry.epoch, parts=f"loss {entry.loss:.4g}: {parts}")
 
         yield advance
+
+
+@contextmanager
+def texts_bar() -> "Iterator[tuple[Callable[[int, int], None], Callable[[int], None]]]":
+    """Show a bar with texts a second and the time left; yield what to call at the start and after every step."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Speed(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text("" if task.speed is None else f"{task.speed:.1f} texts/s")
+
+    columns = (TextColumn("scoring"), BarColumn(bar_width=20), MofNCompleteColumn(), Speed(), TimeRemainingColumn())
+    with Progress(*columns, console=err, speed_estimate_period=300) as bar:
+        task = bar.add_task("scoring", total=None)
+        yield (
+            lambda total, done: bar.update(task, total=total, completed=done),
+            lambda texts: bar.update(task, advance=texts),
+        )

@@ -60,8 +60,7 @@ class LabelSet:
 
     def write(self, path: Path) -> None:
         """Write the labels as JSONL."""
-        pairs = zip(self.names, self.descriptions, strict=True)
-        write_jsonl(path, ({"label": name, "description": text} for name, text in pairs))
+        write_jsonl(path, ({"label": name, "description": text} for name, text in self.as_dict().items()))
 
     def place(self, name: str) -> int:
         """Return a label's column; raise `KeyError` if there is no such label."""
@@ -87,6 +86,10 @@ class LabelSet:
             f"{ours} and {theirs} have the same labels in another order: number {place + 1} is "
             f"'{self.names[place]}' in the first and '{other.names[place]}' in the second."
         )
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the description of each name."""
+        return dict(zip(self.names, self.descriptions, strict=True))
 
     def extended(self, other: "LabelSet") -> "LabelSet":
         """Return these labels followed by others."""

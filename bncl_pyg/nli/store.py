@@ -1,99 +1,316 @@
-"""Features on disk: a folder with a manifest, the ids, the labels and checksummed blocks.
+"""Features on disk: a folder of checksummed blocks that is filled bit by bit and can be left at any moment.
 
     FEATURES/
-      manifest.json               format, scorer, dtype, and for each block its rows, columns and SHA-256
-      texts.jsonl                 {"id"} in the order of the rows
-      labels.jsonl                {"label", "description"} in the order of the columns
-      block-00000.safetensors     "entailment" and "contradiction", (rows, columns)
+      manifest.json                        what made the scores, the grid of blocks, and each block's SHA-256
+      texts.jsonl                          {"id", "sha256"} in the order of the rows
+      labels.jsonl                         {"label", "description"} in the order of the columns
+      block-r00000000-c000000.safetensors  "entailment" and "contradiction", (rows, columns)
 
-A block covers a rectangle of rows and columns, so that later texts and later labels can come as blocks of their own.
+Rows and columns are cut into groups; a block is one group of rows by one group of columns. Texts and labels that come
+later are groups of their own, so that what is there is never touched. In a sparse store a block holds each text's
+candidates instead: "labels", "entailment" and "contradiction", (rows, candidates).
+
+A block is written under another name, synced and renamed; then the manifest is, with its checksum. What the manifest
+does not list does not count.
 """
 
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor
 
 from bncl_pyg.corpus.labels import LabelSet
 from bncl_pyg.corpus.rows import read_rows
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_jsonl, write_manifest
+from bncl_pyg.files import (
+    LOCK,
+    MANIFEST,
+    folder_lock,
+    read_manifest,
+    sha256_of,
+    write_bytes,
+    write_jsonl,
+    write_manifest,
+)
 from bncl_pyg.nli.features import Features
 
+log = logging.getLogger(__name__)
+
+Dtype = Literal["float16", "float32"]
+DTYPES = {"float16": torch.float16, "float32": torch.float32}
 BLOCK_TEXTS = 4096
+"""How many texts a block has where the scores are there already."""
+Span = tuple[int, int]
+"""The first row or column of a group and the one after its last."""
 
 
-def write_features(
-    features: Features,
-    path: Path,
-    *,
-    dtype: Literal["float16", "float32"] = "float32",
-    overwrite: bool = False,
-) -> None:
-    """Write features as a folder that is whole or absent."""
-    number_type = {"float16": torch.float16, "float32": torch.float32}[dtype]
-    blocks: list[dict[str, Any]] = []
-    with new_folder(path, "features", overwrite=overwrite) as folder:
-        for start in range(0, len(features), BLOCK_TEXTS):
-            rows = slice(start, min(start + BLOCK_TEXTS, len(features)))
-            file = folder / f"block-{len(blocks):05d}.safetensors"
-            scores = {"entailment": features.entailment[rows], "contradiction": features.contradiction[rows]}
-            save_file({name: part.to(number_type).contiguous() for name, part in scores.items()}, file)
-            blocks.append(
-                {
-                    "file": file.name,
-                    "rows": [rows.start, rows.stop],
-                    "columns": [0, len(features.labels)],
-                    "sha256": sha256_of(file),
-                }
-            )
-        write_jsonl(folder / "texts.jsonl", ({"id": identifier} for identifier in features.ids))
-        features.labels.write(folder / "labels.jsonl")
-        shape = [len(features), len(features.labels)]
-        content = {
-            "kind": "dense",
-            "shape": shape,
-            "dtype": dtype,
-            "scorer": features.scorer,
-            "blocks": blocks,
+@dataclass(frozen=True)
+class TextIndex:
+    """Which texts there are, without the texts: ids and hashes, in order."""
+
+    ids: tuple[str, ...]
+    hashes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the hash of each id."""
+        return dict(zip(self.ids, self.hashes, strict=True))
+
+
+def text_hash(text: str) -> str:
+    """Return a text's SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass
+class Grid:
+    """How a store is cut into blocks."""
+
+    rows: list[Span]
+    columns: list[Span]
+
+    def blocks(self) -> Iterator[tuple[Span, Span]]:
+        """Yield every block, row group by row group."""
+        for rows in self.rows:
+            for columns in self.columns:
+                yield rows, columns
+
+
+def block_name(rows: Span, columns: Span) -> str:
+    """Return the file name of a block."""
+    return f"block-r{rows[0]:08d}-c{columns[0]:06d}.safetensors"
+
+
+def cut(start: int, stop: int, size: int) -> list[Span]:
+    """Cut a range into groups of at most `size`."""
+    return [(first, min(first + size, stop)) for first in range(start, stop, size)]
+
+
+@dataclass
+class FeatureStore:
+    """A store that is open for writing; made by `writing`, which holds its lock."""
+
+    path: Path
+    about: dict[str, Any]
+    """What the scores depend on; whoever adds to the store must say the same."""
+    index: TextIndex
+    labels: LabelSet
+    grid: Grid
+    checksums: dict[str, str] = field(default_factory=dict)
+
+    def missing(self) -> list[tuple[Span, Span]]:
+        """Return the blocks that are still to be scored, in the order of the rows."""
+        return [block for block in self.grid.blocks() if block_name(*block) not in self.checksums]
+
+    def put(self, rows: Span, columns: Span, scores: dict[str, Tensor]) -> None:
+        """Write one block."""
+        number_type = DTYPES[self.about["dtype"]]
+        tensors = {
+            name: (part.to(number_type) if part.is_floating_point() else part.to(torch.int32)).contiguous()
+            for name, part in scores.items()
         }
-        write_manifest(folder, "features", content)
+        file = self.path / block_name(rows, columns)
+        content = save(tensors)
+        write_bytes(file, content)
+        self.checksums[file.name] = hashlib.sha256(content).hexdigest()
+        self.write_manifest()
+
+    def get_row(self, row: int, columns: Span) -> dict[str, Tensor]:
+        """Return one row of a block that is there, (columns or candidates,) each."""
+        rows = next(group for group in self.grid.rows if group[0] <= row < group[1])
+        place = row - rows[0]
+        with safe_open(self.path / block_name(rows, columns), framework="pt") as file:
+            return {name: file.get_slice(name)[place] for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+
+    def write_lists(self) -> None:
+        """Write which texts and labels there are."""
+        pairs = zip(self.index.ids, self.index.hashes, strict=True)
+        write_jsonl(self.path / "texts.jsonl", ({"id": name, "sha256": content} for name, content in pairs))
+        self.labels.write(self.path / "labels.jsonl")
+
+    def write_manifest(self) -> None:
+        """Write the manifest as things stand."""
+        content = {
+            **self.about,
+            "shape": [len(self.index), len(self.labels)],
+            "rows": self.grid.rows,
+            "columns": self.grid.columns,
+            "blocks": dict(sorted(self.checksums.items())),
+        }
+        write_manifest(self.path, "features", content)
+
+    def _forget_damaged(self) -> None:
+        """Keep the checksums of whole blocks only, and clear away what a killed run left half written."""
+        for name, expected in list(self.checksums.items()):
+            file = self.path / name
+            if not file.is_file() or sha256_of(file) != expected:
+                log.warning("%s is %s and is scored again.", file, "damaged" if file.exists() else "missing")
+                del self.checksums[name]
+        for leftover in self.path.glob(".*.*"):
+            if leftover.name.startswith((".block-", ".manifest", ".texts", ".labels")):
+                leftover.unlink()
+
+
+@contextmanager
+def writing(
+    path: Path, about: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int, *, fresh: bool = False
+) -> Iterator[FeatureStore]:
+    """Open a store for these texts and labels, new or to be gone on with, and hold its lock.
+
+    Args:
+        path: the folder.
+        about: what the scores depend on: kind, dtype, scorer, template, candidates.
+        index: the texts; those that are there already must be unchanged, others are added.
+        labels: the labels; likewise.
+        block_texts: how many texts a new group of rows has.
+        fresh: drop what is there and start anew.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    with folder_lock(path):
+        if fresh and (path / MANIFEST).exists():
+            read_manifest(path, "features")
+            _clear(path)
+        if not (path / MANIFEST).exists():
+            if any(not file.name.startswith(".") for file in path.iterdir()):
+                raise InputError(f"{path} is not empty and is no bncl features folder; choose another name.")
+            # An empty store first, which then grows: whenever a run is killed, what is there is a store.
+            FeatureStore(path, about, TextIndex((), ()), LabelSet((), ()), Grid([], [])).write_manifest()
+        yield _grown(path, about, index, labels, block_texts)
+
+
+def _clear(path: Path) -> None:
+    # The manifest goes last: until then this is a store, whose missing blocks would be scored again.
+    for file in path.iterdir():
+        if file.name not in (LOCK, MANIFEST):
+            file.unlink()
+    (path / MANIFEST).unlink()
+
+
+def _grown(path: Path, about: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int) -> FeatureStore:
+    """Open a store that is there, with groups for the texts and labels that are new."""
+    found = _open(path)
+    changed = sorted(key for key in about if about[key] != found.about.get(key))
+    if changed:
+        raise InputError(
+            f"{path} was made with another {', '.join(changed)}; pass --fresh to start anew, or choose another name."
+        )
+    texts = _added(path, "text", "text", found.index.as_dict(), index.as_dict())
+    new_texts = TextIndex(tuple(texts), tuple(texts.values()))
+    descriptions = _added(path, "label", "description of label", found.labels.as_dict(), labels.as_dict())
+    new_labels = LabelSet(tuple(descriptions), tuple(descriptions.values()))
+    if len(found.labels) and len(new_labels) and about["kind"] == "sparse":
+        raise InputError(
+            f"{path} holds the best candidates among {len(found.labels)} labels, and label '{new_labels.names[0]}' "
+            f"is new: candidates must be chosen again; pass --fresh."
+        )
+    grid = Grid(
+        [*found.grid.rows, *cut(len(found.index), len(found.index) + len(new_texts), block_texts)],
+        [*found.grid.columns, *cut(len(found.labels), len(found.labels) + len(new_labels), max(len(new_labels), 1))],
+    )
+    index = TextIndex(found.index.ids + new_texts.ids, found.index.hashes + new_texts.hashes)
+    labels = found.labels.extended(new_labels)
+    store = FeatureStore(path, about, index, labels, grid, found.checksums)
+    store._forget_damaged()
+    if len(new_texts) or len(new_labels):
+        # The lists come first: a manifest with a larger grid than its lists would be damage, the reverse is not.
+        store.write_lists()
+    store.write_manifest()
+    return store
+
+
+def _added(path: Path, what: str, changed: str, there: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+    """Return what is new in the input; raise an error that names what is gone or changed."""
+    new = dict(given)
+    for name, content in there.items():
+        if name not in new:
+            raise InputError(f"{path} has a {what} '{name}' that is not in the input; pass --fresh to start anew.")
+        if new.pop(name) != content:
+            raise InputError(f"{path} was made with another {changed} '{name}'; pass --fresh to start anew.")
+    return new
+
+
+def _open(path: Path) -> FeatureStore:
+    manifest = read_manifest(path, "features")
+    texts, columns = manifest["shape"]
+    rows = list(read_rows(path / "texts.jsonl")) if texts else []
+    index = TextIndex(tuple(row.identifier("id") for row in rows), tuple(row.string("sha256") for row in rows))
+    labels = LabelSet.read(path / "labels.jsonl") if columns else LabelSet((), ())
+    if len(index) < texts or len(labels) < columns:
+        raise InputError(f"{path} is damaged: its manifest and its lists of texts and labels disagree in length.")
+    # A run that was killed while it added texts or labels may have left longer lists: the manifest counts.
+    index = TextIndex(index.ids[:texts], index.hashes[:texts])
+    labels = LabelSet(labels.names[:columns], labels.descriptions[:columns])
+    grid = Grid(*([(first, last) for first, last in manifest[axis]] for axis in ("rows", "columns")))
+    own = {"format", "version", "shape", "rows", "columns", "blocks"}
+    about = {key: value for key, value in manifest.items() if key not in own}
+    return FeatureStore(path, about, index, labels, grid, dict(manifest["blocks"]))
 
 
 def read_features(path: Path) -> Features:
-    """Read a folder of features; a block that is missing, damaged or of another shape is named and never used."""
-    manifest = read_manifest(path, "features")
-    if manifest.get("kind") != "dense":
-        raise InputError(f"{path} holds {manifest.get('kind')} features, but this release reads dense ones.")
-    ids = tuple(row.identifier("id") for row in read_rows(path / "texts.jsonl"))
-    labels = LabelSet.read(path / "labels.jsonl")
-    if manifest["shape"] != [len(ids), len(labels)]:
-        raise InputError(f"{path} is damaged: its manifest and its lists of texts and labels disagree in length.")
-    entailment = torch.full((len(ids), len(labels)), torch.nan)
-    contradiction = torch.full_like(entailment, torch.nan)
-    for block in manifest["blocks"]:
-        scores = _read_block(path / block["file"], block)
-        rows, columns = slice(*block["rows"]), slice(*block["columns"])
-        entailment[rows, columns] = scores["entailment"].float()
-        contradiction[rows, columns] = scores["contradiction"].float()
-    if bool(entailment.isnan().any() | contradiction.isnan().any()):
-        raise InputError(f"{path} is not complete: some texts have no scores for some labels.")
-    return Features(ids, labels, entailment, contradiction, manifest.get("scorer", {}))
+    """Read a whole store; a block that is missing, damaged or of another shape is named and never used.
+
+    In a sparse store, a label that is not among a text's candidates is unknown, not false: it has neither entailment
+    nor contradiction.
+    """
+    store = _open(path)
+    missing = len(store.missing())
+    if missing:
+        total = len(store.grid.rows) * len(store.grid.columns)
+        raise InputError(f"{path} is not complete: {missing} of {total} blocks are missing; run bncl featurize again.")
+    entailment = torch.zeros(len(store.index), len(store.labels))
+    contradiction = torch.zeros_like(entailment)
+    for rows, columns in store.grid.blocks():
+        scores = _read_block(store, rows, columns)
+        for whole, name in ((entailment, "entailment"), (contradiction, "contradiction")):
+            place = whole[slice(*rows), slice(*columns)]
+            if store.about["kind"] == "sparse":
+                place.scatter_(1, scores["labels"].long(), scores[name].float())
+            else:
+                place.copy_(scores[name])
+    template = {"template": store.about["template"]} if store.about["template"] else {}
+    scorer = {**store.about["scorer"], **template}
+    return Features(store.index.ids, store.labels, entailment, contradiction, scorer)
 
 
-def _read_block(file: Path, block: dict[str, Any]) -> dict[str, torch.Tensor]:
+def _read_block(store: FeatureStore, rows: Span, columns: Span) -> dict[str, Tensor]:
+    file = store.path / block_name(rows, columns)
     if not file.is_file():
-        raise InputError(f"{file} is missing from its folder of features.")
-    if sha256_of(file) != block["sha256"]:
-        raise InputError(f"{file} is damaged: its checksum is not the one in the manifest.")
+        raise InputError(f"{file} is missing; run bncl featurize again.")
+    if sha256_of(file) != store.checksums[file.name]:
+        raise InputError(f"{file} is damaged: its checksum is not the one in the manifest; run bncl featurize again.")
     try:
         scores = load_file(file)
     except SafetensorError as error:
         raise InputError(f"{file} is not a safetensors file ({error}).") from None
-    shape = (block["rows"][1] - block["rows"][0], block["columns"][1] - block["columns"][0])
-    for name in ("entailment", "contradiction"):
+    sparse = store.about["kind"] == "sparse"
+    shape = (rows[1] - rows[0], store.about["candidates"] if sparse else columns[1] - columns[0])
+    for name in ("entailment", "contradiction", *(["labels"] if sparse else [])):
         if name not in scores or tuple(scores[name].shape) != shape:
             raise InputError(f"{file} must hold '{name}' of shape {shape}.")
     return scores
+
+
+def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", overwrite: bool = False) -> None:
+    """Write features that were scored elsewhere as a store; a folder that is there is replaced only if asked."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} already exists; choose another name or pass --overwrite to replace it.")
+    scorer = dict(features.scorer)
+    about = {"kind": "dense", "dtype": dtype, "template": scorer.pop("template", ""), "scorer": scorer}
+    # Where only ids are known, an id stands for its text.
+    index = TextIndex(features.ids, tuple(text_hash(name) for name in features.ids))
+    with writing(path, about, index, features.labels, BLOCK_TEXTS, fresh=overwrite) as store:
+        for rows, columns in store.missing():
+            part = slice(*rows), slice(*columns)
+            store.put(
+                rows, columns, {"entailment": features.entailment[part], "contradiction": features.contradiction[part]}
+            )

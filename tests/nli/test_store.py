@@ -45,7 +45,7 @@ def test_a_folder_of_something_else_is_never_replaced(features: Features, tmp_pa
     path = tmp_path / "letters"
     path.mkdir()
     (path / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match=r"is not a bncl features folder"):
+    with pytest.raises(InputError, match=r"is no bncl features folder"):
         write_features(features, path, overwrite=True)
     assert (path / "letter.txt").read_text() == "dear"
 
@@ -53,22 +53,25 @@ def test_a_folder_of_something_else_is_never_replaced(features: Features, tmp_pa
 def test_damage_is_named_and_never_used(features: Features, tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_features(features, path)
-    block, manifest = path / "block-00000.safetensors", path / "manifest.json"
+    block, manifest = path / "block-r00000000-c000000.safetensors", path / "manifest.json"
     whole, described = block.read_bytes(), json.loads(manifest.read_text())
 
     block.write_bytes(whole[:-8] + b"\0" * 8)
-    with pytest.raises(InputError, match=r"block-00000.safetensors is damaged"):
+    with pytest.raises(InputError, match=r"block-r00000000-c000000.safetensors is damaged"):
         read_features(path)
     block.unlink()
-    with pytest.raises(InputError, match=r"block-00000.safetensors is missing"):
+    with pytest.raises(InputError, match=r"block-r00000000-c000000.safetensors is missing"):
         read_features(path)
     block.write_bytes(whole)
 
-    manifest.write_text(json.dumps({**described, "blocks": []}))
+    manifest.write_text(json.dumps({**described, "blocks": {}}))
     with pytest.raises(InputError, match="is not complete"):
         read_features(path)
-    manifest.write_text(json.dumps({**described, "kind": "sparse"}))
-    with pytest.raises(InputError, match="holds sparse features"):
+    manifest.write_text(json.dumps({**described, "rows": [[0, 59]], "shape": [59, 6]}))
+    with pytest.raises(InputError, match=r"must hold 'entailment' of shape \(59, 6\)"):
+        read_features(path)
+    manifest.write_text(json.dumps({**described, "shape": [61, 6]}))
+    with pytest.raises(InputError, match="disagree in length"):
         read_features(path)
     manifest.write_text(json.dumps({**described, "version": 9}))
     with pytest.raises(InputError, match="format version 9"):

@@ -1,0 +1,194 @@
+"""From texts and labels to a full store: does what is missing, block by block, in order."""
+
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bncl_pyg.corpus.labels import LabelSet
+from bncl_pyg.errors import InputError
+from bncl_pyg.nli.scorer import TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
+from bncl_pyg.nli.store import Dtype, FeatureStore, Span, TextIndex, text_hash, writing
+
+SAMPLE_TEXTS, SAMPLE_SHARE = 50, 0.1
+"""The recall of candidates is estimated on so many texts, or on fewer if scoring them in full would cost more than this
+share of the whole work."""
+
+
+@dataclass(frozen=True)
+class CandidateRecall:
+    """What keeping only candidates costs, on texts that were scored in full."""
+
+    texts: int
+    entailed: float | None
+    """The share of labels with entailment above contradiction that are among the candidates; `None` without any."""
+    best: float
+    """The share of each text's five best labels that are among the candidates."""
+
+
+@dataclass(frozen=True)
+class Featurized:
+    """What was done."""
+
+    texts: int
+    labels: int
+    scored_blocks: int
+    blocks: int
+    recall: CandidateRecall | None
+
+
+def featurize(
+    texts: Callable[[], Iterable[tuple[str, str]]],
+    labels: LabelSet,
+    scorer: Scorer,
+    path: Path,
+    *,
+    ranker: Scorer | None = None,
+    candidates: int | None = None,
+    template: str = TEMPLATE,
+    dtype: Dtype = "float32",
+    fresh: bool = False,
+    start: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
+) -> Featurized:
+    """Score every text against every label, or against its best candidates, into a store on disk.
+
+    Args:
+        texts: gives (id, text) anew each time it is called; it is gone through twice, and never held as a whole.
+        labels: the labels.
+        scorer: of pairs.
+        path: the store; if it is there, only what is missing is scored.
+        ranker: chooses candidates; the scorer itself if not given.
+        candidates: how many labels a text keeps; all, if not given.
+        template: of hypotheses.
+        dtype: of the stored scores.
+        fresh: start anew.
+        start: told how many texts there are and how many of them are done already.
+        progress: told how many texts each block adds.
+    """
+    if candidates is not None and not 1 <= candidates <= len(labels):
+        raise InputError(f"Between 1 and {len(labels)} candidates can be kept, but {candidates} were asked for.")
+    hypotheses_of(labels.descriptions, template)  # a bad template is refused before anything is written
+    ids, hashes = [], []
+    for identifier, text in texts():
+        ids.append(identifier)
+        hashes.append(text_hash(text))
+    about: dict[str, Any] = {"kind": "dense" if candidates is None else "sparse", "dtype": dtype, "template": template}
+    about["scorer"] = scorer.about()
+    if candidates is not None:
+        about |= {"candidates": candidates, "ranker": (ranker or scorer).about()}
+    with writing(path, about, TextIndex(tuple(ids), tuple(hashes)), labels, scorer.block_texts, fresh=fresh) as store:
+        hypotheses = hypotheses_of(store.labels.descriptions, template)
+        work = _Work(store, scorer, ranker or scorer, hypotheses, candidates)
+        missing = store.missing()
+        todo: dict[Span, list[Span]] = {}
+        for rows, columns in missing:
+            todo.setdefault(rows, []).append(columns)
+        if start is not None:
+            start(len(ids), len(ids) - sum(rows[1] - rows[0] for rows in todo))
+        for rows, content in _grouped(texts(), store, todo):
+            for columns in todo[rows]:
+                work.do(rows, columns, content)
+            if progress is not None:
+                progress(rows[1] - rows[0])
+        recall = None if candidates is None else work.recall(texts)
+        return Featurized(len(ids), len(labels), len(missing), sum(1 for _ in store.grid.blocks()), recall)
+
+
+def _grouped(
+    texts: Iterable[tuple[str, str]], store: FeatureStore, todo: dict[Span, list[Span]]
+) -> Iterator[tuple[Span, list[str]]]:
+    """Yield each group of rows that has work with its texts, in the order of the rows.
+
+    Texts usually come in that order; those that come too early wait.
+    """
+    places = {identifier: row for row, identifier in enumerate(store.index.ids)}
+    groups = list(todo)
+    starts = [group[0] for group in groups]
+    waiting: list[dict[int, str]] = [{} for _ in groups]
+    turn = 0
+    for identifier, text in texts:
+        row = places.get(identifier, -1)
+        if row < 0 or text_hash(text) != store.index.hashes[row]:
+            raise InputError(f"The text '{identifier}' changed while it was being scored.")
+        number = bisect_right(starts, row) - 1
+        if number < 0 or row >= groups[number][1]:
+            continue
+        waiting[number][row] = text
+        while turn < len(groups) and len(waiting[turn]) == groups[turn][1] - groups[turn][0]:
+            yield groups[turn], [waiting[turn][row] for row in range(*groups[turn])]
+            waiting[turn] = {}
+            turn += 1
+        if turn == len(groups):
+            return
+    if turn < len(groups):
+        raise InputError("Some texts vanished while they were being scored.")
+
+
+class _Work:
+    """Scores blocks; a text that stood in an earlier row is not scored again but copied."""
+
+    def __init__(
+        self, store: FeatureStore, scorer: Scorer, ranker: Scorer, hypotheses: Sequence[str], candidates: int | None
+    ) -> None:
+        self.store, self.scorer, self.ranker = store, scorer, ranker
+        self.hypotheses, self.candidates = hypotheses, candidates
+        self.first: dict[str, int] = {}
+        for row, content in enumerate(store.index.hashes):
+            self.first.setdefault(content, row)
+
+    def do(self, rows: Span, columns: Span, texts: list[str]) -> None:
+        """Score one block and put it into the store."""
+        origin = [self.first[self.store.index.hashes[row]] for row in range(*rows)]
+        new = [place for place, row in enumerate(origin) if row >= rows[0]]
+        scores = self._score([texts[place] for place in new], self.hypotheses[slice(*columns)])
+        if len(new) < len(texts):
+            whole = {name: part.new_empty((len(texts), part.shape[1])) for name, part in scores.items()}
+            for name, part in scores.items():
+                whole[name][new] = part
+            for place, row in enumerate(origin):
+                if row < rows[0]:
+                    for name, part in self.store.get_row(row, columns).items():
+                        whole[name][place] = part
+            scores = whole
+        self.store.put(rows, columns, scores)
+
+    def _score(self, texts: list[str], hypotheses: Sequence[str]) -> dict[str, Tensor]:
+        if self.candidates is None:
+            entailment, contradiction = self._all(self.scorer, texts, hypotheses)
+            return {"entailment": entailment, "contradiction": contradiction}
+        ranked = self._all(self.ranker, texts, hypotheses)
+        pairs = best_candidates(ranked[0], self.candidates)
+        if self.scorer is self.ranker:
+            entailment, contradiction = ranked.gather(2, pairs.expand(2, -1, -1))
+        else:
+            entailment, contradiction = self.scorer.score(texts, hypotheses, pairs)
+        return {"labels": pairs, "entailment": entailment, "contradiction": contradiction}
+
+    @staticmethod
+    def _all(scorer: Scorer, texts: list[str], hypotheses: Sequence[str]) -> Tensor:
+        return scorer.score(texts, hypotheses) if texts else torch.zeros(2, 0, len(hypotheses))
+
+    def recall(self, texts: Callable[[], Iterable[tuple[str, str]]]) -> CandidateRecall:
+        """Score a random sample of texts in full and count which labels the candidates miss."""
+        assert self.candidates is not None
+        total, labels = len(self.store.index), len(self.hypotheses)
+        affordable = int(SAMPLE_SHARE * total * self.candidates / labels)
+        count = min(total, SAMPLE_TEXTS, max(affordable, 1))
+        chosen = set(random.Random(0).sample(self.store.index.ids, count))
+        sample = [text for identifier, text in texts() if identifier in chosen]
+        kept = torch.zeros(count, labels, dtype=torch.bool)
+        kept.scatter_(1, best_candidates(self.ranker.score(sample, self.hypotheses)[0], self.candidates), True)
+        entailment, contradiction = self.scorer.score(sample, self.hypotheses)
+        entailed = entailment > contradiction
+        best = torch.zeros_like(kept).scatter_(1, best_candidates(entailment, min(5, labels)), True)
+        return CandidateRecall(
+            count,
+            float((kept & entailed).sum() / entailed.sum()) if bool(entailed.any()) else None,
+            float((kept & best).sum() / best.sum()),
+        )

@@ -1,0 +1,360 @@
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from bncl_pyg.corpus import LabelSet
+from bncl_pyg.errors import InputError
+from bncl_pyg.files import folder_lock
+from bncl_pyg.nli import read_features
+from bncl_pyg.nli.featurize import featurize
+from bncl_pyg.nli.scorer import best_candidates, hypotheses_of
+
+
+class HashScorer:
+    """Scores that look random but depend on the words of the pair alone; counts what it is asked."""
+
+    def __init__(self, block_texts: int = 7, name: str = "hash") -> None:
+        self.block_texts, self.name = block_texts, name
+        self.texts: list[str] = []
+        self.pairs = 0
+
+    def about(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
+        assert texts, "an empty call is wasted"
+        self.texts += texts
+        whole = torch.tensor([[self.pair(text, hypothesis) for hypothesis in hypotheses] for text in texts])
+        entailment = whole if pairs is None else whole.gather(1, pairs)
+        self.pairs += entailment.numel()
+        return torch.stack([entailment, 0.9 - 0.9 * entailment])
+
+    def pair(self, text: str, hypothesis: str) -> float:
+        content = hashlib.sha256(f"{self.name}|{text}|{hypothesis}".encode()).digest()
+        return int.from_bytes(content[:3], "big") / 2**24
+
+
+Texts = Callable[[], Iterable[tuple[str, str]]]
+
+
+def texts_of(count: int, first: int = 0) -> Texts:
+    return lambda: ((f"t{place}", f"text number {place}") for place in range(first, first + count))
+
+
+def labels_of(count: int) -> LabelSet:
+    return LabelSet(tuple(f"l{place}" for place in range(count)), tuple(f"thing {place}" for place in range(count)))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*"))}
+
+
+def check(folder: Path, texts: Texts, labels: LabelSet, name: str = "hash") -> None:
+    """Every text is there once, with the scores of its own words."""
+    found = read_features(folder)
+    expected = dict(texts())
+    assert sorted(found.ids) == sorted(expected)
+    assert found.labels == labels
+    scorer = HashScorer(name=name)
+    hypotheses = hypotheses_of(labels.descriptions)
+    truth = [[scorer.pair(expected[row], hypothesis) for hypothesis in hypotheses] for row in found.ids]
+    assert torch.allclose(found.entailment, torch.tensor(truth))
+    assert torch.allclose(found.contradiction, 0.9 - 0.9 * torch.tensor(truth))
+
+
+def test_every_text_is_scored_once_and_told(tmp_path: Path) -> None:
+    scorer, started, told = HashScorer(), [], []
+    done = featurize(
+        texts_of(20), labels_of(5), scorer, tmp_path / "f", start=lambda *n: started.append(n), progress=told.append
+    )
+    assert (done.texts, done.labels, done.scored_blocks, done.blocks, done.recall) == (20, 5, 3, 3, None)
+    assert started == [(20, 0)]
+    assert told == [7, 7, 6]
+    assert scorer.pairs == 100
+    check(tmp_path / "f", texts_of(20), labels_of(5))
+    assert read_features(tmp_path / "f").scorer == {"name": "hash", "template": "This is about {}."}
+
+
+def test_the_same_again_does_nothing(tmp_path: Path) -> None:
+    featurize(texts_of(20), labels_of(5), HashScorer(), tmp_path / "f")
+    before, scorer = contents(tmp_path / "f"), HashScorer()
+    started: list[tuple[int, int]] = []
+    again = featurize(texts_of(20), labels_of(5), scorer, tmp_path / "f", start=lambda *n: started.append(n))
+    assert (again.scored_blocks, scorer.pairs, started) == (0, 0, [(20, 20)])
+    assert contents(tmp_path / "f") == before
+
+
+def test_later_texts_and_labels_are_added(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    featurize(texts_of(10), labels_of(3), HashScorer(), path)
+    scorer = HashScorer()
+    featurize(texts_of(25), labels_of(3), scorer, path)
+    assert scorer.texts == [f"text number {place}" for place in range(10, 25)]
+    check(path, texts_of(25), labels_of(3))
+    scorer = HashScorer()
+    featurize(texts_of(25), labels_of(5), scorer, path)
+    assert scorer.pairs == 25 * 2
+    scorer = HashScorer()
+    featurize(texts_of(27), labels_of(6), scorer, path)
+    assert scorer.pairs == 25 * 1 + 2 * 6
+    check(path, texts_of(27), labels_of(6))
+
+
+def test_input_in_another_order_finds_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    featurize(texts_of(10), labels_of(3), HashScorer(), path)
+    shuffled = list(texts_of(30)())
+    random.Random(0).shuffle(shuffled)
+    featurize(lambda: shuffled, labels_of(3), HashScorer(), path)
+    check(path, texts_of(30), labels_of(3))
+
+
+def test_identical_texts_are_scored_once(tmp_path: Path) -> None:
+    rows = [(f"t{place}", f"text number {place % 6}") for place in range(30)]
+    for candidates in (None, 2):
+        path, scorer = tmp_path / str(candidates), HashScorer()
+        featurize(lambda: rows, labels_of(4), scorer, path, candidates=candidates)
+        found = read_features(path)
+        assert torch.equal(found.entailment[:6].repeat(5, 1), found.entailment)
+    path, scorer = tmp_path / "f", HashScorer()
+    featurize(lambda: rows, labels_of(4), scorer, path)
+    assert len(scorer.texts) <= 7  # six different ones; one more where a block holds a text twice
+    check(path, lambda: rows, labels_of(4))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scorer": HashScorer(name="other")}, "another scorer; pass --fresh"),
+        ({"template": "It is {}."}, "another template; pass --fresh"),
+        ({"dtype": "float16"}, "another dtype"),
+        ({"candidates": 2}, "another candidates, kind, ranker"),
+        ({"labels": LabelSet(("l0", "l1", "l2"), ("thing 0", "changed", "thing 2"))}, "description of label 'l1'"),
+        ({"labels": LabelSet(("l0", "l1"), ("thing 0", "thing 1"))}, "has a label 'l2' that is not in the input"),
+        ({"texts": texts_of(9)}, "has a text 't9' that is not in the input"),
+        ({"texts": lambda: ((name, text + "!") for name, text in texts_of(10)())}, "another text 't0'"),
+    ],
+)
+def test_changes_are_refused_unless_fresh(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    usual: dict[str, Any] = {"texts": texts_of(10), "labels": labels_of(3), "scorer": HashScorer(), "path": path}
+    featurize(**usual)
+    before = contents(path)
+    with pytest.raises(InputError) as error:
+        featurize(**{**usual, **change})
+    assert message in str(error.value)
+    assert contents(path) == before
+    featurize(**{**usual, **change}, fresh=True)
+    assert contents(path) != before
+    read_features(path)
+
+
+def test_damage_is_named_and_scored_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "f"
+    featurize(texts_of(30), labels_of(3), HashScorer(), path)
+    whole = contents(path)
+    blocks = sorted(path.glob("block-*"))
+    blocks[1].write_bytes(blocks[1].read_bytes()[:-10])
+    blocks[2].write_bytes(blocks[0].read_bytes())
+    blocks[4].unlink()
+    (path / ".block-r00000000-c000000.safetensors.half").write_bytes(b"half")
+    with pytest.raises(InputError, match="is damaged"):
+        read_features(path)
+    scorer = HashScorer()
+    done = featurize(texts_of(30), labels_of(3), scorer, path)
+    assert done.scored_blocks == 3
+    assert len(scorer.texts) == 7 + 7 + 2
+    for block, what in ((blocks[1], "damaged"), (blocks[2], "damaged"), (blocks[4], "missing")):
+        assert f"{block} is {what} and is scored again" in caplog.text
+    assert contents(path) == whole
+
+
+def test_an_unfinished_store_is_not_read(tmp_path: Path) -> None:
+    class Stops(HashScorer):
+        def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
+            if len(self.texts) > 10:
+                raise KeyboardInterrupt
+            return super().score(texts, hypotheses, pairs)
+
+    with pytest.raises(KeyboardInterrupt):
+        featurize(texts_of(30), labels_of(3), Stops(), tmp_path / "f")
+    with pytest.raises(InputError, match="is not complete: 3 of 5 blocks are missing; run bncl featurize again"):
+        read_features(tmp_path / "f")
+
+
+def test_stopped_at_any_write_and_resumed_is_the_same_to_the_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Go through every moment at which something is synced, the very first ones too, and stop there."""
+    featurize(texts_of(20), labels_of(3), HashScorer(), tmp_path / "undisturbed")
+    real = os.fsync
+    for moment in range(40):
+        path, left = tmp_path / str(moment), [moment]
+
+        def fsync(handle: int, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(28, "No space left on device")
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        stopped = False
+        try:
+            featurize(texts_of(20), labels_of(3), HashScorer(), path)
+        except OSError:
+            stopped = True
+        monkeypatch.setattr(os, "fsync", real)
+        featurize(texts_of(20), labels_of(3), HashScorer(), path)
+        assert contents(path) == contents(tmp_path / "undisturbed")
+        if not stopped:
+            return
+    pytest.fail("the run was never let through")
+
+
+def test_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f"
+    real, calls = os.fsync, []
+
+    def fsync(handle: int) -> None:
+        calls.append(handle)
+        if len(calls) > 12:
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="No space left"):
+        featurize(texts_of(40), labels_of(3), HashScorer(), path)
+    monkeypatch.undo()
+    blocks = json.loads((path / "manifest.json").read_text())["blocks"]
+    assert 0 < len(blocks) < 6
+    done = featurize(texts_of(40), labels_of(3), HashScorer(), path)
+    assert done.scored_blocks == 6 - len(blocks)
+    check(path, texts_of(40), labels_of(3))
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    featurize(texts_of(3), labels_of(3), HashScorer(), path)
+    before = contents(path)
+    with folder_lock(path), pytest.raises(InputError, match=rf"is being written by process {os.getpid()} on"):
+        featurize(texts_of(9), labels_of(3), HashScorer(), path)
+    assert contents(path) == before
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    for fresh in (False, True):
+        with pytest.raises(InputError, match="is not empty and is no bncl features folder"):
+            featurize(texts_of(3), labels_of(3), HashScorer(), tmp_path, fresh=fresh)
+    assert contents(tmp_path) == {"letter.txt": b"dear"}
+
+
+def test_candidates_are_the_rankers_best(tmp_path: Path) -> None:
+    scorer, ranker = HashScorer(), HashScorer(name="ranker")
+    done = featurize(texts_of(200), labels_of(8), scorer, tmp_path / "f", ranker=ranker, candidates=3)
+    sample = done.recall.texts if done.recall else 0
+    assert sample == int(0.1 * 200 * 3 / 8)
+    assert scorer.pairs == 200 * 3 + sample * 8
+    found = read_features(tmp_path / "f")
+    hypotheses = hypotheses_of(labels_of(8).descriptions)
+    for row, (_, text) in enumerate(texts_of(200)()):
+        ranks = torch.tensor([ranker.pair(text, hypothesis) for hypothesis in hypotheses])
+        best = set(ranks.topk(3).indices.tolist())
+        for place, hypothesis in enumerate(hypotheses):
+            expected = scorer.pair(text, hypothesis) if place in best else 0.0
+            assert found.entailment[row, place].item() == pytest.approx(expected)
+            assert (found.contradiction[row, place] > 0) == (place in best)
+
+
+def test_recall_of_candidates_is_counted(tmp_path: Path) -> None:
+    alike = featurize(texts_of(100), labels_of(6), HashScorer(), tmp_path / "a", candidates=6).recall
+    assert alike is not None
+    assert (alike.entailed, alike.best) == (1.0, 1.0)
+    blind = featurize(
+        texts_of(300), labels_of(40), HashScorer(), tmp_path / "b", ranker=HashScorer(name="other"), candidates=10
+    ).recall
+    assert blind is not None
+    assert blind.entailed == pytest.approx(0.25, abs=0.15)  # a ranker that knows nothing finds its share
+    with pytest.raises(InputError, match="Between 1 and 6 candidates can be kept, but 7"):
+        featurize(texts_of(3), labels_of(6), HashScorer(), tmp_path / "c", candidates=7)
+    with pytest.raises(InputError, match="label 'l40' is new: candidates must be chosen again"):
+        featurize(
+            texts_of(300), labels_of(41), HashScorer(), tmp_path / "b", ranker=HashScorer(name="other"), candidates=10
+        )
+
+
+def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
+    class Quick(HashScorer):
+        def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
+            return torch.full((2, len(texts), len(hypotheses)), 0.4)
+
+    def long_texts(count: int) -> Texts:
+        return lambda: ((f"t{place}", f"{place} " + "word " * 2000) for place in range(count))
+
+    peaks = []
+    for count in (200, 2000):
+        tracemalloc.start()
+        featurize(long_texts(count), labels_of(3), Quick(50), tmp_path / str(count))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 1800 * 2000  # the further 1800 texts alone are 18 MB; ids and hashes are 0.2 KB each
+
+
+KILLED = """
+    import os, random, signal, sys, time
+    from pathlib import Path
+    import torch
+    sys.path.insert(0, sys.argv[1])
+    from test_featurize import HashScorer, labels_of, texts_of
+    from bncl_pyg.nli.featurize import featurize
+    torch.set_num_threads(1)
+
+    class Slow(HashScorer):
+        def score(self, *arguments):
+            time.sleep(0.004)
+            return super().score(*arguments)
+
+    path, chance = Path(sys.argv[2]), random.Random(int(sys.argv[3]))
+    kills = 0
+    while kills < 20:
+        child = os.fork()
+        if child == 0:
+            featurize(texts_of(600), labels_of(5), Slow(4), path)
+            os._exit(0)
+        time.sleep(chance.uniform(0.001, 0.12))
+        os.kill(child, signal.SIGKILL)
+        kills += os.waitpid(child, 0)[1] == signal.SIGKILL
+        if kills < 20 and chance.random() < 0.2:
+            for file in sorted(path.glob("block-*"))[:1]:
+                file.write_bytes(b"")  # what a lost write leaves
+    featurize(texts_of(600), labels_of(5), HashScorer(4), path)
+"""
+
+
+def test_killed_twenty_times_and_resumed_is_the_same_to_the_byte(tmp_path: Path) -> None:
+    featurize(texts_of(600), labels_of(5), HashScorer(4), tmp_path / "undisturbed")
+    words = [sys.executable, "-c", textwrap.dedent(KILLED), str(Path(__file__).parent), str(tmp_path / "f"), "1"]
+    subprocess.run(words, check=True, timeout=120)
+    assert contents(tmp_path / "f") == contents(tmp_path / "undisturbed")
+    check(tmp_path / "f", texts_of(600), labels_of(5))
+
+
+def test_templates_and_candidates() -> None:
+    assert hypotheses_of(["gold {x}", "b"], "About {}!") == ["About gold {x}!", "About b!"]
+    for wrong in ("About", "{} or {}"):
+        with pytest.raises(InputError, match=r"must hold '\{\}' exactly once"):
+            hypotheses_of(["a"], wrong)
+    scores = torch.tensor([[0.1, 0.9, 0.5], [0.7, 0.2, 0.6]])
+    assert best_candidates(scores, 2).tolist() == [[1, 2], [0, 2]]
