@@ -14,17 +14,15 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.embedded_scores import score
-from bncl_pyg.corpus import Corpus, LabelSet
+from bncl_pyg.corpus import LabelSet
 from bncl_pyg.files import write_bytes, write_jsonl
-from bncl_pyg.nli import write_features
 
 SIZES = {"train": 1800, "test": 500}
 LONGEST = 600
 
 
 def main(debtags: Path, out: Annotated[Path, typer.Option()]) -> None:
-    """Write texts, labels and features of the sample."""
+    """Write texts and labels of the sample."""
     rows = [json.loads(line) for line in (debtags / "labels.jsonl").read_text().splitlines()]
     facets = ("field::", "use::")
     kept = [row for row in rows if row["label"].startswith(facets) and not row["label"].endswith("::TODO")]
@@ -38,7 +36,6 @@ def main(debtags: Path, out: Annotated[Path, typer.Option()]) -> None:
             json.dumps(row, ensure_ascii=False) + "\n" for row in _sample(debtags / f"{split}.jsonl", labels, size)
         ]
         write_bytes(file, gzip.compress("".join(lines).encode(), mtime=0))
-        write_features(score(Corpus.read(file), labels), out / f"features-{split}", dtype="float16")
 
 
 def _sample(file: Path, labels: LabelSet, size: int) -> list[dict[str, Any]]:

@@ -14,13 +14,14 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.embedded_scores import score
 from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.classifier import BNCLClassifier
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.evaluation import Metrics, evaluate_classifier
 from bncl_pyg.graph import SignedLabelGraph, build_graph, embed_labels
-from bncl_pyg.nli import Features, read_features, write_features
+from bncl_pyg.nli import Features, read_features
+from bncl_pyg.nli.featurize import featurize
+from bncl_pyg.nli.load import embedded_scorer
 from bncl_pyg.training import RECIPES, Recipe
 
 GLOVE = "glove6B-100d-core.f16.npy"
@@ -85,8 +86,8 @@ def as_markdown(content: dict[str, Any]) -> str:
     columns = ["recipe", "setting", *Metrics._fields, "training"]
     return (
         "# The paper's method on Reuters-21578\n\n"
-        "7694 training texts, 3010 test texts, 135 labels. Scores from the embedded MiniLM encoder "
-        "(`benchmarks/embedded_scores.py`), not from BART-large as in the paper. Cardinality and prevalence from the "
+        "7694 training texts, 3010 test texts, 135 labels. Scores from the embedded scorer (MiniLM and its head), "
+        "not from BART-large as in the paper. Cardinality and prevalence from the "
         "training split; 135 annotated texts where the setting takes them; last epoch, no choice on test labels; "
         f"mean ± standard deviation of {content['seeds']} seeds.\n\n"
         + markdown_table(columns, shown)
@@ -108,8 +109,7 @@ def _train(
 
 
 def _features(path: Path, corpus: Corpus, labels: LabelSet) -> Features:
-    if not path.exists():
-        write_features(score(corpus, labels), path)
+    featurize(lambda: zip(corpus.ids, corpus.texts, strict=True), labels, embedded_scorer(), path)
     return read_features(path)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,9 @@ from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_json, write_manifest
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, build_graph, embed_labels
-from bncl_pyg.nli import Features
+from bncl_pyg.hub import local_folder
+from bncl_pyg.nli import Features, load_scorer, score_texts
+from bncl_pyg.nli.scorer import TEMPLATE
 from bncl_pyg.nn import BNCL
 from bncl_pyg.training import Checkpoint, EpochLog, Recipe, Setting, Trainer, find_recipe, supervise
 
@@ -37,6 +39,8 @@ class BNCLClassifier(BaseEstimator):
         recipe: `paper`, `reference` (the authors' code), or a `Recipe` of your own.
         graph: the signed label graph; built from the labels' embedded vectors if not given.
         seed: of the weights, the batches and the draw of annotated texts.
+        scorer: what reads texts, where texts are given instead of features: `embedded`, a folder or a hub name.
+        template: how a label becomes a hypothesis, likewise.
 
     Attributes:
         classes_: the labels' names, (labels,).
@@ -53,34 +57,41 @@ class BNCLClassifier(BaseEstimator):
         recipe: str | Recipe = "paper",
         graph: SignedLabelGraph | None = None,
         seed: int = 0,
+        scorer: str = "embedded",
+        template: str = TEMPLATE,
     ) -> None:
         self.setting = setting
         self.recipe = recipe
         self.graph = graph
         self.seed = seed
+        self.scorer = scorer
+        self.template = template
 
     def fit(
         self,
-        features: Features,
+        texts: Corpus | Sequence[str] | Features,
         priors: Supervision | None = None,
         annotated: Corpus | None = None,
         annotations: int | None = None,
         *,
+        labels: LabelSet | None = None,
         checkpoint: Path | None = None,
         progress: Callable[[EpochLog], None] | None = None,
     ) -> "BNCLClassifier":
-        """Train on scored texts.
+        """Train.
 
         Args:
-            features: the scored training texts.
+            texts: the training texts, or their features; texts alone are called "0", "1", … where an id is needed.
             priors: κ and λ, where the setting takes them.
             annotated: annotated texts, where the setting takes them; each must be among the features.
             annotations: how many of them to draw; all, if not given.
+            labels: the labels, where texts are given; features know theirs.
             checkpoint: a file that is written after every epoch; if it is there already, training goes on from it.
             progress: told of every epoch's losses.
         """
         setting = _setting(self.setting)
         recipe = self.recipe if isinstance(self.recipe, Recipe) else find_recipe(self.recipe)
+        features = self._scored(texts, labels)
         labels = features.labels
         graph = build_graph(labels, embed_labels(labels)) if self.graph is None else self.graph
         _check_graph(graph, labels)
@@ -114,19 +125,21 @@ class BNCLClassifier(BaseEstimator):
         self._check_fitted()
         return np.array(self.labels_.names)
 
-    def predict(self, features: Features) -> NDArray[np.bool_]:
+    def predict(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.bool_]:
         """Return which labels each text has; boolean, (texts, labels)."""
-        decide = torch.ge if self._checked(features).recipe_.ties_count else torch.gt
+        features = self._checked(texts)
+        decide = torch.ge if self.recipe_.ties_count else torch.gt
         return np.concatenate([decide(p, against).numpy() for p, against in self._update(features)])
 
-    def predict_proba(self, features: Features) -> NDArray[np.float32]:
+    def predict_proba(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32]:
         """Return p / (p + p̄), which is above a half where a label is predicted; (texts, labels)."""
-        self._checked(features)
+        features = self._checked(texts)
         shares = [p / (p + against).clamp_min(1e-12) for p, against in self._update(features)]
         return np.concatenate([share.numpy() for share in shares])
 
-    def predicted_rows(self, features: Features) -> Iterator[dict[str, Any]]:
+    def predicted_rows(self, texts: Corpus | Sequence[str] | Features) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
+        features = self._checked(texts)
         predicted, probabilities = self.predict(features), self.predict_proba(features)
         for row, identifier in enumerate(features.ids):
             places = np.flatnonzero(predicted[row])
@@ -160,14 +173,16 @@ class BNCLClassifier(BaseEstimator):
     @classmethod
     def from_pretrained(cls, name: Path | str) -> "BNCLClassifier":
         """Load a folder that `save_pretrained` wrote, or such a folder from the Hugging Face hub by name."""
-        folder = _local_folder(name)
+        folder = local_folder(name, "a model")
         manifest = read_manifest(folder, "model")
         weights = folder / "model.safetensors"
         if not weights.is_file() or sha256_of(weights) != manifest.get("sha256"):
             raise InputError(f"{weights} is missing or damaged: it is not the file that its manifest describes.")
         recipe = Recipe.from_dict(manifest["recipe"])
         graph = SignedLabelGraph.load(folder / "graph")
-        loaded = cls(manifest["setting"], recipe, graph, manifest["seed"])
+        made_by = manifest["scorer"]
+        reader = {"scorer": made_by.get("name", "embedded"), "template": made_by.get("template", TEMPLATE)}
+        loaded = cls(manifest["setting"], recipe, graph, manifest["seed"], **reader)
         loaded.labels_, loaded.graph_, loaded.recipe_ = LabelSet.read(folder / "labels.jsonl"), graph, recipe
         _check_graph(graph, loaded.labels_)
         loaded.supervision_ = Supervision.read_priors(folder / "priors.json", loaded.labels_)
@@ -175,7 +190,7 @@ class BNCLClassifier(BaseEstimator):
         loaded.model_.load_state_dict(load_file(weights))
         loaded.model_.eval()
         loaded.log_ = [EpochLog(**entry) for entry in _read_log(folder / "training.json")]
-        loaded.scorer_ = manifest["scorer"]
+        loaded.scorer_ = made_by
         loaded.about_ = {key: manifest[key] for key in ("setting", "seed", "sharpness", "texts", "annotated_texts")}
         return loaded
 
@@ -185,12 +200,35 @@ class BNCLClassifier(BaseEstimator):
         for entailment, contradiction in zip(*parts, strict=True):
             yield self.model_(entailment, contradiction)
 
-    def _checked(self, features: Features) -> "BNCLClassifier":
+    def _scored(self, texts: Corpus | Sequence[str] | Features, labels: LabelSet | None) -> Features:
+        """Return features as they are, and texts scored in memory."""
+        if isinstance(texts, Features):
+            return texts
+        if labels is None:
+            raise InputError("Training on texts needs labels; features know theirs.")
+        if self.scorer != "embedded" and "/" not in self.scorer and not Path(self.scorer).is_dir():
+            raise InputError(
+                f"The model was trained with the scorer '{self.scorer}', which is not here; say where it lies with "
+                f"--scorer FOLDER, or give features instead of texts."
+            )
+        corpus = texts if isinstance(texts, Corpus) else Corpus(tuple(map(str, range(len(texts)))), tuple(texts))
+        return score_texts(corpus, labels, load_scorer(self.scorer, **self._scorer_options()), self.template)
+
+    def _scorer_options(self) -> dict[str, Any]:
+        """Return how the scorer of the training texts was set up, as far as its features say."""
+        made_by = getattr(self, "scorer_", {})
+        options = {key: made_by[key] for key in ("max_tokens", "backend") if key in made_by}
+        if "label_map" in made_by:
+            options["label_map"] = ",".join(f"{meaning}={place}" for meaning, place in made_by["label_map"].items())
+        return options
+
+    def _checked(self, texts: Corpus | Sequence[str] | Features) -> Features:
         self._check_fitted()
+        features = self._scored(texts, self.labels_)
         self.labels_.check_same(features.labels, "the model", "the features")
         if features.scorer != self.scorer_:
             log.warning("These features were made by another scorer than the ones that the model was trained on.")
-        return self
+        return features
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
@@ -236,20 +274,6 @@ def _digest(*tensors: Tensor) -> str:
         total.update(str(tuple(tensor.shape)).encode())
         total.update(tensor.contiguous().numpy().tobytes())
     return total.hexdigest()
-
-
-def _local_folder(name: Path | str) -> Path:
-    folder = Path(name)
-    if folder.exists() or isinstance(name, Path) or name.count("/") != 1:
-        return folder
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise InputError(f"{name} is neither a folder nor a model that the hub could give ({first}).") from None
 
 
 def _read_log(path: Path) -> list[dict[str, Any]]:

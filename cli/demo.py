@@ -31,7 +31,7 @@ def demo(
         data / "train.jsonl.gz",
         data / "test.jsonl.gz",
     )
-    train_features, test_features = data / "features-train", data / "features-test"
+    train_features, test_features = out / "features-train", out / "features-test"
     labels = LabelSet.read(labels_file)
     count = str(len(labels))
     priors, graph = out / "priors.json", out / "graph"
@@ -40,6 +40,8 @@ def demo(
     )
 
     _run("data", "priors", train_file, "--labels", labels_file, "--out", priors)
+    for texts, features in ((train_file, train_features), (test_file, test_features)):
+        _run("featurize", texts, "--labels", labels_file, "--out", features)
     _run("graph", "build", labels_file, "--out", graph, "--overwrite")
     common: list[str | Path] = [
         "train",
@@ -57,16 +59,16 @@ def demo(
     _run(*common, *settings, "--out", scarce)
     _run("predict", free, test_features, "--out", out / "predictions.jsonl")
 
-    features, truth = read_features(test_features), Corpus.read(test_file, labels)
+    scored, truth = read_features(test_features), Corpus.read(test_file, labels)
     found = {
-        path.name: evaluate_classifier(BNCLClassifier.from_pretrained(path), features, truth) for path in (free, scarce)
+        path.name: evaluate_classifier(BNCLClassifier.from_pretrained(path), scored, truth) for path in (free, scarce)
     }
     rows = {"zero-shot start": found[free.name].baselines["zero-shot"]}
     rows["annotation-free"] = found[free.name].metrics
     rows[f"{count} annotated texts"] = found[scarce.name].metrics
     typer.echo("")
     metrics_table(f"{len(truth)} test texts", rows)
-    descriptions = dict(zip(labels.names, labels.descriptions, strict=True))
+    descriptions = labels.as_dict()
     typer.echo("The annotation-free model on a few of them:")
     for row, text in zip(_first_rows(out / "predictions.jsonl"), truth.texts, strict=False):
         given = ", ".join(descriptions[name] for name in row["labels"]) or "none"

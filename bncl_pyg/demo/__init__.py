@@ -4,5 +4,5 @@ from pathlib import Path
 
 
 def demo_folder() -> Path:
-    """Return the folder with the bundled texts, labels and features."""
+    """Return the folder with the bundled texts and labels."""
     return Path(__file__).parent / "data"

@@ -205,7 +205,7 @@ def test_bad_use_of_eval_and_predict_is_one_sentence(bncl: Bncl, folder: Path) -
     refused(bncl("predict", folder / "nope", folder / "features", "--out", folder / "o"), "nope does not exist")
     refused(
         bncl("predict", folder / "model", folder / "texts.jsonl", "--out", folder / "o"),
-        "texts.jsonl is not a bncl features folder",
+        "trained with the scorer 'made up', which is not here; say where it lies with --scorer FOLDER",
     )
     assert not (folder / "o").exists()
 
@@ -218,7 +218,14 @@ def test_a_place_that_cannot_be_written_is_named(bncl: Bncl, folder: Path) -> No
 def test_demo_shows_metrics_beside_the_start(bncl: Bncl, tmp_path: Path) -> None:
     result = bncl("demo", "--out", tmp_path / "demo", "--epochs", 2)
     assert result.exit_code == 0, result.output
-    for part in ("$ bncl graph build", "zero-shot start", "annotation-free", "57 annotated texts", "Next"):
+    for part in (
+        "$ bncl featurize",
+        "$ bncl graph build",
+        "zero-shot start",
+        "annotation-free",
+        "57 annotated texts",
+        "Next",
+    ):
         assert part in result.output
     rows = (tmp_path / "demo" / "predictions.jsonl").read_text().splitlines()
     assert len(rows) == 500
@@ -229,3 +236,39 @@ def test_the_bundled_set_is_small_and_attributed() -> None:
     files = [path for path in demo_folder().rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 1_000_000
     assert "Debian" in (demo_folder() / "SOURCE.md").read_text()
+
+
+def test_from_texts_to_predictions(bncl: Bncl, folder: Path) -> None:
+    texts, labels, out = folder / "texts.jsonl", folder / "labels.jsonl", folder / "scored"
+    made = bncl("featurize", texts, "--labels", labels, "--out", out)
+    assert made.exit_code == 0, made.output
+    assert "60 texts × 6 labels; 1 of 1 blocks scored now" in made.output
+    assert "0 of 1 blocks scored now" in bncl("featurize", texts, "--labels", labels, "--out", out).output
+    words = ["train", out, "--graph", folder / "graph", "--epochs", 1, "--out", folder / "m"]
+    assert bncl(*words, "--setting", "annotation-free", "--priors", folder / "priors.json").exit_code == 0
+    for number, source in enumerate((texts, out)):
+        done = bncl("predict", folder / "m", source, "--out", folder / f"{number}.jsonl")
+        assert done.exit_code == 0, done.output
+        assert "another scorer" not in done.stderr
+    assert (folder / "0.jsonl").read_text() == (folder / "1.jsonl").read_text()
+
+
+def test_candidates_say_what_they_cost(bncl: Bncl, folder: Path) -> None:
+    words = ["featurize", folder / "texts.jsonl", "--labels", folder / "labels.jsonl"]
+    made = bncl(*words, "--candidates", 3, "--dtype", "float16", "--out", folder / "c")
+    assert made.exit_code == 0, made.output
+    assert "texts scored in full, the 3 candidates hold" in made.output
+    refused(bncl(*words, "--candidates", 7, "--out", folder / "x"), "Between 1 and 6 candidates")
+
+
+def test_bad_use_of_featurize_is_one_sentence(bncl: Bncl, folder: Path) -> None:
+    words = ["featurize", folder / "texts.jsonl", "--labels", folder / "labels.jsonl"]
+    refused(bncl(*words, "--out", folder / "x", "--template", "about"), "must hold '{}' exactly once")
+    refused(bncl(*words, "--out", folder / "x", "--scorer", folder / "none"), "none does not exist")
+    refused(bncl(*words, "--out", folder / "graph"), "is a bncl graph folder, but a features folder is needed")
+    refused(bncl(*words, "--out", folder / "texts.jsonl"), "texts.jsonl")
+    refused(bncl(*words, "--out", "/proc/features"), "/proc/features")
+    bad = folder / "bad.jsonl"
+    bad.write_text('{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
+    refused(bncl("featurize", bad, *words[2:], "--out", folder / "x"), "bad.jsonl, line 2: id 'a' is given twice")
+    assert not (folder / "x").exists()
