@@ -24,8 +24,15 @@ def local_folder(name: Path | str, what: str, patterns: Sequence[str] | None = N
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
+    wanted = None if patterns is None else list(patterns)
     try:
-        return Path(snapshot_download(name, allow_patterns=None if patterns is None else list(patterns)))
+        return Path(snapshot_download(name, allow_patterns=wanted, local_files_only=True))
+    except LocalEntryNotFoundError:
+        pass  # not downloaded yet
+    except HFValidationError as error:
+        raise InputError(f"{name} is neither a folder nor a name on the hub ({error}).") from None
+    try:
+        return Path(snapshot_download(name, allow_patterns=wanted))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         first = str(error).strip().splitlines()[0]
         raise InputError(f"{name} is neither a folder nor {what} that the hub could give ({first}).") from None
