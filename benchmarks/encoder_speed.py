@@ -9,7 +9,6 @@ own.
 """
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -167,7 +166,9 @@ def _featurize_and_tell(data: Path, count: int) -> None:
             embedded_scorer(),
             Path(folder) / "features",
         )
-    typer.echo(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+    # Not getrusage, whose maximum a process inherits from the one that started it.
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    typer.echo(json.dumps(int(status["VmHWM"].split()[0]) / 1024))
 
 
 def _texts(data: Path, name: str, count: int) -> list[str]:
