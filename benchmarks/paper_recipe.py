@@ -88,7 +88,8 @@ def as_markdown(content: dict[str, Any]) -> str:
         "# The paper's method on Reuters-21578\n\n"
         "7694 training texts, 3010 test texts, 135 labels. Scores from the embedded scorer (MiniLM and its head), "
         "not from BART-large as in the paper. Cardinality and prevalence from the "
-        "training split; 135 annotated texts where the setting takes them; last epoch, seeds and epochs not chosen on test labels; "
+        "training split; 135 annotated texts where the setting takes them; last epoch, "
+        "seeds and epochs not chosen on test labels; "
         f"mean ± standard deviation of {content['seeds']} seeds.\n\n"
         + markdown_table(columns, shown)
         + "\n- **paper** follows the paper, with L2 over the whole corpus and a state above 1 counted as 1 in L4. "
