@@ -1,6 +1,5 @@
 """The embedded default: texts and hypotheses are encoded apart, N + L encodings instead of N × L."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ class BiEncoderScorer:
 
     def about(self) -> dict[str, Any]:
         """Return what decides the scores."""
-        return {"name": self.name, **self.encoder.about(), "head_sha256": self._head_sha256()}
+        return {"name": self.name, **self.encoder.about(), "head_sha256": self.head.digest()}
 
     def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
         """Return entailment and contradiction; see `Scorer`."""
@@ -39,13 +38,6 @@ class BiEncoderScorer:
             return self.head.pairs(vectors, against, pairs)
         scores: Tensor = self.head(vectors, against)
         return scores
-
-    def _head_sha256(self) -> str:
-        total = hashlib.sha256()
-        for name, part in sorted(self.head.state_dict().items()):
-            total.update(name.encode())
-            total.update(part.numpy().tobytes())
-        return total.hexdigest()
 
     def _encoded(self, hypotheses: Sequence[str]) -> Tensor:
         key = tuple(hypotheses)
