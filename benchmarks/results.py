@@ -21,13 +21,16 @@ def about_this_run() -> dict[str, Any]:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=top, capture_output=True, text=True, check=True
     )
-    module = "benchmarks." + Path(sys.argv[0]).stem
+    called = sys.modules["__main__"].__spec__
+    assert called is not None, "Benchmarks are called with python -m."
+    module = called.name.removesuffix(".__main__")
     return {
         "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
         "commit": commit.stdout.strip(),
         "python": platform.python_version(),
         "torch": version("torch"),
         "torch-geometric": version("torch-geometric"),
+        "scikit-learn": version("scikit-learn"),
         "cores": os.cpu_count(),
     }
 
@@ -44,7 +47,7 @@ def footer(about: dict[str, Any]) -> str:
     return f"\nMade by `{about['command']}` ({machine}).\n"
 
 
-def save(name: str, content: dict[str, Any], markdown: str) -> None:
+def save(name: str, content: dict[str, Any], markdown: str, folder: Path = FOLDER) -> None:
     """Write `NAME.json` and `NAME.md` into the folder of results."""
-    write_json(FOLDER / f"{name}.json", content)
-    write_bytes(FOLDER / f"{name}.md", markdown.encode())
+    write_json(folder / f"{name}.json", content)
+    write_bytes(folder / f"{name}.md", markdown.encode())

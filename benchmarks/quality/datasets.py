@@ -1,0 +1,141 @@
+"""A data set as every method sees it: texts, scores, vectors, priors and the label graph."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.quality.vectors import RememberingEncoder
+from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.corpus.labels import digest
+from bncl_pyg.errors import InputError
+from bncl_pyg.files import sha256_of
+from bncl_pyg.graph import SignedLabelGraph, build_graph, embed_labels
+from bncl_pyg.nli import Features, read_features
+from bncl_pyg.nli.bi_encoder import BiEncoderScorer
+from bncl_pyg.nli.featurize import featurize
+from bncl_pyg.nli.head import embedded_head
+from bncl_pyg.nli.load import EMBEDDED
+from bncl_pyg.nli.scorer import TEMPLATE, hypotheses_of
+
+GLOVE = "glove6B-100d-core.f16.npy"
+FILES = ("labels.jsonl", "train.jsonl", "test.jsonl")
+
+
+@dataclass
+class DataSet:
+    """A folder with labels, training texts and test texts.
+
+    Args:
+        folder: holds `labels.jsonl`, `train.jsonl` and `test.jsonl`; its name is the data set's.
+        cache: where vectors and scores are kept between runs.
+        told: called with a line about slow steps.
+    """
+
+    folder: Path
+    cache: Path
+    told: Callable[[str], None] = print
+    _graphs: dict[tuple[str, tuple[float, float]], SignedLabelGraph] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in FILES:
+            if not (self.folder / name).is_file():
+                raise InputError(f"{self.folder / name} does not exist; a data set needs {', '.join(FILES)}.")
+
+    @property
+    def name(self) -> str:
+        """What the data set is called."""
+        return self.folder.name
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """The hashes and counts that identify what was measured."""
+        return {
+            "name": self.name,
+            "sha256": {name: sha256_of(self.folder / name) for name in FILES},
+            "scorer": {**self._scorer.about(), "template": TEMPLATE},
+            "word_vectors": sha256_of(self._glove) if self._glove.is_file() else None,
+            "labels": len(self.labels),
+            "train": len(self.train),
+            "test": len(self.test),
+            "cardinality": self.priors.cardinality,
+        }
+
+    @cached_property
+    def labels(self) -> LabelSet:
+        """The labels."""
+        return LabelSet.read(self.folder / "labels.jsonl")
+
+    @cached_property
+    def train(self) -> Corpus:
+        """The training texts with all their annotations; `draw` says which of them a method sees."""
+        return Corpus.read(self.folder / "train.jsonl", self.labels)
+
+    @cached_property
+    def test(self) -> Corpus:
+        """The test texts and the truth."""
+        return Corpus.read(self.folder / "test.jsonl", self.labels)
+
+    @cached_property
+    def priors(self) -> Supervision:
+        """κ and λ from the whole training split, as the paper takes them."""
+        assert self.train.annotations is not None
+        return Supervision.from_annotations(self.train.annotations)
+
+    @cached_property
+    def encoder(self) -> RememberingEncoder:
+        """The embedded encoder, which knows all texts of the set."""
+        encoder = RememberingEncoder(self.cache, lambda line: self.told(f"{self.name}: {line}"))
+        encoder.learn(self.train.texts)
+        encoder.learn(self.test.texts)
+        return encoder
+
+    @cached_property
+    def scored(self) -> tuple[Features, Features]:
+        """What the embedded scorer says of training and test texts; `prepare` must have been called once."""
+        return read_features(self._store(self.train)), read_features(self._store(self.test))
+
+    @cached_property
+    def cosines(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The plain cosine between text and hypothesis, of training and test texts; (texts, labels)."""
+        against = self.encoder.encode(hypotheses_of(self.labels.descriptions)).T
+        return self.encoder.encode(self.train.texts) @ against, self.encoder.encode(self.test.texts) @ against
+
+    @property
+    def default_vectors(self) -> str:
+        """GloVe's word vectors where they are beside the data set, as in the paper; else the embedded encoder's."""
+        return "GloVe" if self._glove.is_file() else "embedded"
+
+    def graph(self, vectors: str, percentiles: tuple[float, float], hops: int) -> SignedLabelGraph:
+        """Return the label graph from `GloVe` or `embedded` vectors."""
+        key = vectors, percentiles
+        if key not in self._graphs:
+            source = str(self._glove) if vectors == "GloVe" else "embedded"
+            self._graphs[key] = build_graph(self.labels, embed_labels(self.labels, source), percentiles)
+        graph: SignedLabelGraph = self._graphs[key].clone()
+        graph.hops = hops
+        return graph
+
+    def prepare(self) -> None:
+        """Do the slow steps whose results are kept on disk; only one process may."""
+        for corpus in (self.train, self.test):
+            texts = list(zip(corpus.ids, corpus.texts, strict=True))
+            done = featurize(lambda texts=texts: texts, self.labels, self._scorer, self._store(corpus))  # type: ignore[misc]
+            if done.scored_blocks:
+                self.told(f"{self.name}: scored {done.texts} texts × {done.labels} labels")
+
+    @cached_property
+    def _scorer(self) -> BiEncoderScorer:
+        return BiEncoderScorer(self.encoder, embedded_head(), EMBEDDED)
+
+    @property
+    def _glove(self) -> Path:
+        return self.folder.parent / GLOVE
+
+    def _store(self, corpus: Corpus) -> Path:
+        about = self._scorer.about()
+        parts = [f"{key}={about[key]}" for key in sorted(about)]
+        return self.cache / "features" / digest([*parts, self.labels.digest(), *corpus.ids, *corpus.texts])

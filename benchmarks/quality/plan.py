@@ -1,0 +1,123 @@
+"""Which trials make up the tables: every row and figure of the paper, and the baselines beside it."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncl_pyg.evaluation.baselines import BASELINES
+
+REVISION = 1
+"""Part of every trial's key: raise it when a method's code changes what it predicts, and all trials run anew."""
+COSINE_QUANTILE = "λ-quantile of the cosine"
+SETFIT = "SetFit"
+RECIPES = ("paper", "reference")
+SCARCE = "L"
+"""The level with as many annotated texts as there are labels."""
+LEVELS = ("1%", "5%", "10%", "20%", "30%", "40%", "50%", "100%")
+DENSITIES = ((5.0, 95.0), (10.0, 90.0), (30.0, 70.0))
+HOPS = (1, 2, 3)
+GROUPS = (2, 4, 6, 8, 10)
+
+Without = Literal["L2", "L3"]
+ABLATIONS: tuple[tuple[Without, ...], ...] = (("L2",), ("L3",), ("L2", "L3"))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method in one situation; with a seed, one training.
+
+    Args:
+        method: a recipe or a baseline.
+        setting: which signals it sees.
+        level: how many texts are annotated: `0`, `L` (as many as labels) or a percentage of the training texts.
+        vectors: what the label graph is made from, `GloVe` or `embedded`; empty for baselines.
+        percentiles: of the label graph.
+        hops: K.
+        groups: into how many frequency groups the prevalences are blurred; 0 leaves them exact.
+        without: parts of the loss that are left out.
+    """
+
+    method: str
+    setting: str = "annotation-free"
+    level: str = "0"
+    vectors: str = ""
+    percentiles: tuple[float, float] = DENSITIES[0]
+    hops: int = 2
+    groups: int = 0
+    without: tuple[Without, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, as JSON can hold it."""
+        usual = {field.name: field.default for field in fields(self)}
+        return {key: value for key, value in asdict(self).items() if value != usual[key]}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Trial":
+        """Make the trial that `as_dict` described."""
+        given: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
+        }
+        return cls(**given)
+
+    def annotations(self, texts: int, labels: int) -> int:
+        """Return how many texts are annotated."""
+        if self.level == "0":
+            return 0
+        if self.level == SCARCE:
+            return min(labels, texts)
+        return max(1, round(texts * float(self.level.removesuffix("%")) / 100))
+
+    def is_random(self) -> bool:
+        """Return whether another seed could give another result."""
+        if self.method in RECIPES:
+            return True
+        # With all texts annotated there is nothing to draw; logistic regression still holds some out for its choice.
+        if self.level == "100%":
+            return self.method in ("ML-ARAM", "encoder + logistic regression", SETFIT)
+        return self.level != "0"
+
+
+def all_trials(vectors: str, *, setfit: bool) -> Iterator[Trial]:
+    """Yield every trial, the tables that matter most first.
+
+    Args:
+        vectors: what the label graph is made from.
+        setfit: whether SetFit is among the baselines.
+    """
+    free = [name for name, baseline in BASELINES.items() if not baseline.needs_annotations]
+    taught = [name for name, baseline in BASELINES.items() if baseline.needs_annotations]
+    yield from (Trial(name) for name in [*free, COSINE_QUANTILE])
+    yield from (Trial(name, "scarce-annotation", SCARCE) for name in taught)
+    for recipe in RECIPES:
+        yield Trial(recipe, vectors=vectors)
+        yield Trial(recipe, "scarce-annotation", SCARCE, vectors)
+        yield Trial(recipe, "domain-supervisor", SCARCE, vectors)
+    for level in LEVELS:
+        yield from (Trial(name, "scarce-annotation", level) for name in taught)
+        yield from (Trial(recipe, "domain-supervisor", level, vectors) for recipe in RECIPES)
+    for recipe in RECIPES:
+        start = Trial(recipe, vectors=vectors)
+        yield from (replace(start, without=without) for without in ABLATIONS)
+        yield from (replace(start, groups=groups) for groups in GROUPS)
+        yield from (replace(start, percentiles=pair) for pair in DENSITIES[1:])
+        yield from (replace(start, hops=hops) for hops in HOPS if hops != start.hops)
+        if vectors != "embedded":
+            yield replace(start, vectors="embedded")
+    if setfit:
+        yield Trial(SETFIT, "scarce-annotation", SCARCE)
+
+
+def grouped(prevalence: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
+    """Blur prevalences: each label gets the mean of its frequency group.
+
+    The paper does not say where its groups end. Here they are equally wide in log λ between the rarest label that
+    occurs and the most common one; labels that never occur belong to the rarest group.
+    """
+    seen = prevalence > 0
+    logs = np.log(np.where(seen, prevalence, prevalence[seen].min()))
+    edges = np.linspace(logs.min(), logs.max(), groups + 1)[1:-1]
+    member = np.digitize(logs, edges)
+    return np.array([prevalence[member == group].mean() for group in member])

@@ -1,0 +1,57 @@
+"""What has been measured so far: a JSON file a data set, written after every trial, so that a stopped run goes on."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality.plan import REVISION, Trial
+from benchmarks.quality.trials import Outcome
+from benchmarks.results import about_this_run
+from bncl_pyg.errors import InputError
+from bncl_pyg.files import read_json, write_json
+
+
+class Records:
+    """The outcomes of one data set.
+
+    They count again only for the same content: the hashes of data, scorer and word vectors, the number of epochs and
+    the code's revision.
+
+    Args:
+        path: the file; what is there already counts.
+        about: the data set.
+        epochs: instead of the recipes' own, or `None`.
+    """
+
+    def __init__(self, path: Path, about: dict[str, Any], epochs: int | None = None) -> None:
+        self.path, self.content = path, {"about": about, "epochs": epochs, "revision": REVISION}
+        self.sessions: list[dict[str, Any]] = []
+        self.runs: dict[tuple[Trial, int], dict[str, Any]] = {}
+        if path.exists():
+            found = read_json(path)
+            for key, value in self.content.items():
+                if found.get(key) != value:
+                    raise InputError(
+                        f"{path} holds outcomes with another '{key}' than this run's; move it away or choose "
+                        f"another --out."
+                    )
+            self.sessions = found["sessions"]
+            self.runs = {(Trial.from_dict(run["trial"]), run["seed"]): run for run in found["runs"]}
+
+    def todo(self, trials: Iterable[Trial], seeds: int) -> Iterator[tuple[Trial, int]]:
+        """Yield what is missing, all trials with one seed before the next seed."""
+        plan = list(trials)
+        for seed in range(seeds):
+            for trial in plan:
+                if (seed == 0 or trial.is_random()) and (trial, seed) not in self.runs:
+                    yield trial, seed
+
+    def start_session(self) -> None:
+        """Note what runs now; outcomes added from now on refer to it."""
+        self.sessions.append(about_this_run())
+
+    def add(self, trial: Trial, seed: int, outcome: Outcome) -> None:
+        """Keep an outcome, on disk too."""
+        about = {"trial": trial.as_dict(), "seed": seed, "session": len(self.sessions) - 1}
+        self.runs[trial, seed] = {**about, **outcome.as_dict()}
+        write_json(self.path, {**self.content, "sessions": self.sessions, "runs": list(self.runs.values())})

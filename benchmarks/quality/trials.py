@@ -1,0 +1,161 @@
+"""One trial with one seed: from a data set to metrics. The same draw of annotated texts serves every method."""
+
+import resource
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from benchmarks.quality.datasets import DataSet
+from benchmarks.quality.plan import COSINE_QUANTILE, SETFIT, Trial, grouped
+from bncl_pyg.corpus import Corpus, Supervision
+from bncl_pyg.evaluation import Metrics, evaluate
+from bncl_pyg.evaluation.baselines import BASELINES, Evidence, prevalence_quantile
+from bncl_pyg.graph import balanced_neighbourhoods
+from bncl_pyg.nli import Features
+from bncl_pyg.nn import BNCL
+from bncl_pyg.training import EpochLog, Recipe, Setting, Trainer, adapted_recipe, supervise
+
+RESET_PEAK = Path("/proc/self/clear_refs")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a trial with one seed gave.
+
+    Args:
+        metrics: with the last epoch.
+        best_on_test: for each metric its highest value over all epochs; what choosing the epoch on the test set, as the
+            authors' code does, would have shown. Only for the recipe `reference`.
+        seconds: from features and vectors to decisions.
+        peak_megabytes: of the process, with the data set in memory.
+    """
+
+    metrics: Metrics
+    best_on_test: Metrics | None
+    seconds: float
+    peak_megabytes: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as JSON can hold it."""
+        rounded = {"metrics": _rounded(self.metrics)}
+        if self.best_on_test is not None:
+            rounded["best_on_test"] = _rounded(self.best_on_test)
+        return {**rounded, "seconds": round(self.seconds, 2), "peak_megabytes": self.peak_megabytes}
+
+
+def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -> Outcome:
+    """Run a trial.
+
+    Args:
+        trial: what to do.
+        data: on what.
+        seed: of the draw, the weights and the batches.
+        epochs: instead of the recipe's own; for a quick look only.
+    """
+    _prepare(trial, data)
+    if RESET_PEAK.exists():
+        RESET_PEAK.write_text("5")
+    began = time.perf_counter()
+    if trial.method in BASELINES or trial.method in (COSINE_QUANTILE, SETFIT):
+        decisions = [_decide(trial, data, seed)]
+    else:
+        decisions = _train(trial, data, seed, epochs)
+    seconds = time.perf_counter() - began
+    assert data.test.annotations is not None
+    found = [evaluate(data.test.annotations, said) for said in decisions]
+    best = Metrics(*(max(column) for column in zip(*found, strict=True))) if trial.method == "reference" else None
+    return Outcome(found[-1], best, seconds, _peak_megabytes())
+
+
+def _prepare(trial: Trial, data: DataSet) -> None:
+    """Load what the trial reads, so that its time is its own."""
+    assert data.scored
+    assert data.encoder
+    if trial.vectors:
+        data.graph(trial.vectors, trial.percentiles, trial.hops)
+    if trial.method == COSINE_QUANTILE:
+        assert data.cosines
+
+
+def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
+    if trial.method == COSINE_QUANTILE:
+        return prevalence_quantile(data.cosines[1], data.cosines[0], data.priors.prevalence)
+    train, test = data.scored
+    annotated = None
+    if trial.level != "0":
+        known = _supervision(trial, data, seed)
+        rows = known.annotated
+        texts = tuple(data.train.texts[row] for row in rows)
+        annotated = Corpus(tuple(data.train.ids[row] for row in rows), texts, known.annotations)
+    given = Evidence(train, test, data.priors, annotated, data.test.texts, data.encoder.encode, seed)
+    if trial.method == SETFIT:
+        from benchmarks.quality.setfit_baseline import decide
+
+        return decide(given)
+    return BASELINES[trial.method].decide(given)
+
+
+def _train(trial: Trial, data: DataSet, seed: int, epochs: int | None) -> list[NDArray[np.bool_]]:
+    """Return the decisions on the test texts: of the last epoch, or of all epochs for the recipe `reference`."""
+    train, test = data.scored
+    recipe = _recipe(trial, epochs)
+    graph = data.graph(trial.vectors, trial.percentiles, trial.hops)
+    model = BNCL(balanced_neighbourhoods(graph, simple=recipe.simple_hops))
+    trainer = Trainer(model, train, _supervision(trial, data, seed, recipe), recipe, seed)
+    decisions: list[NDArray[np.bool_]] = []
+
+    def look(entry: EpochLog) -> None:
+        if trial.method == "reference" or entry.epoch == recipe.epochs:
+            decisions.append(_predict(model, test, recipe))
+
+    trainer.run(progress=look)
+    return decisions
+
+
+@torch.inference_mode()
+def _predict(model: BNCL, features: Features, recipe: Recipe) -> NDArray[np.bool_]:
+    decide = torch.ge if recipe.ties_count else torch.gt
+    parts = zip(features.entailment.split(4096), features.contradiction.split(4096), strict=True)
+    return torch.cat([decide(*model(*part)) for part in parts]).numpy()
+
+
+def _recipe(trial: Trial, epochs: int | None) -> Recipe:
+    recipe = adapted_recipe(trial.method, epochs=epochs)
+    labels, texts, annotated = recipe.loss_weights
+    weights = (0.0 if "L2" in trial.without else labels, 0.0 if "L3" in trial.without else texts, annotated)
+    return replace(recipe, loss_weights=weights)
+
+
+def _supervision(trial: Trial, data: DataSet, seed: int, recipe: Recipe | None = None) -> Supervision:
+    setting = Setting(trial.setting)
+    priors = data.priors
+    if trial.groups:
+        priors = replace(priors, prevalence=grouped(priors.prevalence, trial.groups))
+    count = trial.annotations(len(data.train), len(data.labels))
+    return supervise(
+        setting,
+        data.scored[0],
+        None if setting is Setting.SCARCE_ANNOTATION else priors,
+        data.train if count else None,
+        count or None,
+        seed,
+        replacement=recipe is not None and recipe.replacement,
+    )
+
+
+def _rounded(metrics: Metrics) -> list[float]:
+    return [round(value, 6) for value in metrics]
+
+
+def _peak_megabytes() -> int:
+    """Return the highest memory since the trial began where Linux tells it, else since the process began."""
+    if RESET_PEAK.exists():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        line = next(line for line in lines if line.startswith("VmHWM"))
+        return int(line.split()[1]) // 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
