@@ -8,11 +8,8 @@ results holds already is not measured again. No choice is made on test data.
 """
 
 import importlib.util
-import multiprocessing
 import os
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Annotated
 
@@ -20,16 +17,13 @@ import typer
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.pages import write_pages
-from benchmarks.quality.plan import Trial, all_trials
+from benchmarks.quality.plan import all_trials
 from benchmarks.quality.records import Records
-from benchmarks.quality.trials import Outcome, perform
+from benchmarks.quality.workers import measured
 from benchmarks.results import FOLDER
 from bncl_pyg.errors import InputError
 
 DATASETS = ("reuters21578", "stackex-cooking", "goemotions", "debtags")
-
-_data: dict[Path, DataSet] = {}
-"""The data sets that a worker has loaded."""
 
 
 def main(
@@ -63,52 +57,13 @@ def main(
         if todo:
             records.start_session()
             last = None if minutes is None else began + 60 * minutes
-            measured = _measured(dataset, todo, workers, epochs, last)
-            for done, (trial, seed, outcome) in enumerate(measured, start=1):
+            outcomes = measured(dataset, todo, workers, epochs, last)
+            for done, (trial, seed, outcome) in enumerate(outcomes, start=1):
                 records.add(trial, seed, outcome)
                 shown = " ".join(f"{value:.3f}" for value in outcome.metrics)
                 passed = time.perf_counter() - began
                 typer.echo(f"{name} {done}/{len(todo)} {passed:.0f} s: {trial.as_dict()} seed {seed}: {shown}")
     write_pages(out)
-
-
-def _measured(
-    dataset: DataSet, todo: list[tuple[Trial, int]], workers: int, epochs: int | None, last: float | None
-) -> Iterator[tuple[Trial, int, Outcome]]:
-    """Yield outcomes as they come; each worker has one thread, which for small matrices is the best use of a core."""
-    if workers == 1:
-        for trial, seed in todo:
-            if last is None or time.perf_counter() < last:
-                yield trial, seed, perform(trial, dataset, seed, epochs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
-        jobs: dict[Future[Outcome], tuple[Trial, int]] = {
-            pool.submit(_work, trial, dataset.folder, dataset.cache, seed, epochs): (trial, seed)
-            for trial, seed in todo
-        }
-        try:
-            for job in as_completed(jobs):
-                if not job.cancelled():
-                    yield *jobs[job], job.result()
-                if last is not None and time.perf_counter() > last:
-                    for waiting in jobs:
-                        waiting.cancel()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def _work(trial: Trial, folder: Path, cache: Path, seed: int, epochs: int | None) -> Outcome:
-    if folder not in _data:
-        _data.clear()
-        _data[folder] = DataSet(folder, cache)
-    return perform(trial, _data[folder], seed, epochs)
 
 
 if __name__ == "__main__":
