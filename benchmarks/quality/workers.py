@@ -1,0 +1,61 @@
+"""Many trials, several at once."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import torch
+
+from benchmarks.quality.datasets import DataSet
+from benchmarks.quality.plan import Trial
+from benchmarks.quality.trials import Outcome, perform
+
+_data: dict[Path, DataSet] = {}
+"""The data set that a worker has loaded."""
+
+
+def measured(
+    dataset: DataSet, todo: list[tuple[Trial, int]], workers: int, epochs: int | None, last: float | None
+) -> Iterator[tuple[Trial, int, Outcome]]:
+    """Yield outcomes as they come; each worker has one thread, which for small matrices is the best use of a core.
+
+    Args:
+        dataset: prepared.
+        todo: trials and seeds.
+        workers: how many at once; 1 works in this process.
+        epochs: see `perform`.
+        last: the time of `time.perf_counter` from which no trial is started.
+    """
+    if workers == 1:
+        for trial, seed in todo:
+            if last is None or time.perf_counter() < last:
+                yield trial, seed, perform(trial, dataset, seed, epochs)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
+        jobs: dict[Future[Outcome], tuple[Trial, int]] = {
+            pool.submit(_work, trial, dataset.folder, dataset.cache, seed, epochs): (trial, seed)
+            for trial, seed in todo
+        }
+        try:
+            for job in as_completed(jobs):
+                if not job.cancelled():
+                    yield *jobs[job], job.result()
+                if last is not None and time.perf_counter() > last:
+                    for waiting in jobs:
+                        waiting.cancel()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def _work(trial: Trial, folder: Path, cache: Path, seed: int, epochs: int | None) -> Outcome:
+    if folder not in _data:
+        _data.clear()
+        _data[folder] = DataSet(folder, cache)
+    return perform(trial, _data[folder], seed, epochs)
