@@ -21,11 +21,10 @@ def about_this_run() -> dict[str, Any]:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=top, capture_output=True, text=True, check=True
     )
-    called = sys.modules["__main__"].__spec__
-    assert called is not None, "Benchmarks are called with python -m."
-    module = called.name.removesuffix(".__main__")
+    called = sys.modules["__main__"].__spec__  # is there when python was called with -m
+    words = [Path(sys.argv[0]).name] if called is None else ["python", "-m", called.name.removesuffix(".__main__")]
     return {
-        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
+        "command": shlex.join([*words, *sys.argv[1:]]),
         "commit": commit.stdout.strip(),
         "python": platform.python_version(),
         "torch": version("torch"),

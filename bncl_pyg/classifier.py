@@ -17,8 +17,9 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.corpus.rows import read_rows
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_json, write_manifest
+from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_json, write_jsonl, write_manifest
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, build_graph, embed_labels
 from bncl_pyg.hub import local_folder
 from bncl_pyg.nli import Features, load_scorer, score_texts
@@ -48,6 +49,7 @@ class BNCLClassifier(BaseEstimator):
         graph_: the graph that was used.
         model_: the trained network.
         supervision_: the κ, λ and annotated texts that training saw.
+        annotated_ids_: the ids of these texts.
         log_: the losses of every epoch.
     """
 
@@ -110,6 +112,7 @@ class BNCLClassifier(BaseEstimator):
             trainer.run(keeper, progress)
         self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision
         self.model_, self.log_, self.scorer_ = model.eval(), trainer.log, features.scorer
+        self.annotated_ids_ = tuple(features.ids[row] for row in supervision.annotated)
         self.about_ = {
             "setting": str(setting),
             "seed": self.seed,
@@ -158,6 +161,7 @@ class BNCLClassifier(BaseEstimator):
             save_file(self.model_.state_dict(), weights)
             self.labels_.write(folder / "labels.jsonl")
             self.supervision_.write_priors(folder / "priors.json", self.labels_)
+            write_jsonl(folder / "annotated.jsonl", ({"id": identifier} for identifier in self.annotated_ids_))
             (folder / "graph").mkdir()
             self.graph_.write_into(folder / "graph")
             write_json(folder / "training.json", [asdict(entry) for entry in self.log_])
@@ -190,6 +194,7 @@ class BNCLClassifier(BaseEstimator):
         loaded.model_.load_state_dict(load_file(weights))
         loaded.model_.eval()
         loaded.log_ = [EpochLog(**entry) for entry in _read_log(folder / "training.json")]
+        loaded.annotated_ids_ = tuple(row.identifier("id") for row in read_rows(folder / "annotated.jsonl"))
         loaded.scorer_ = made_by
         loaded.about_ = {key: manifest[key] for key in ("setting", "seed", "sharpness", "texts", "annotated_texts")}
         return loaded

@@ -1,31 +1,85 @@
 """`bncl eval`."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bncl_pyg.classifier import BNCLClassifier
+    from bncl_pyg.evaluation import Rivals
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
     features: Annotated[Path, typer.Argument(metavar="FEATURES", help="The folder of the scored test texts.")],
     truth: Annotated[Path, typer.Option(help="The test texts with their labels: rows with id, text, labels.")],
+    baselines: Annotated[
+        bool,
+        typer.Option(
+            "--baselines",
+            help="Show what one would use instead: thresholds on the scores and, with annotated texts, ML-kNN, "
+            "ML-ARAM, TF-IDF + LinearSVC and logistic regression on the encoder's vectors.",
+        ),
+    ] = False,
+    training: Annotated[
+        Path | None,
+        typer.Option(metavar="FEATURES", help="For baselines: the folder of the scored training texts."),
+    ] = None,
+    annotated: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TEXTS",
+            help="For baselines: annotated texts. Of those that the model was trained on, they see the same; beside an "
+            "annotation-free model, all.",
+        ),
+    ] = None,
     json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write metrics and the table by label.")] = None,
 ) -> None:
-    """Show how good a model is, beside the zero-shot scores that it started from."""
+    """Show how good a model is, beside the zero-shot scores that it started from and, if asked, other methods."""
     from bncl_pyg.classifier import BNCLClassifier
     from bncl_pyg.corpus import Corpus
+    from bncl_pyg.errors import InputError
     from bncl_pyg.evaluation import evaluate_classifier
     from bncl_pyg.files import write_json
     from bncl_pyg.nli import read_features
 
-    from .show import metrics_table, out
+    from .show import metrics_table
 
+    if baselines and training is None:
+        raise InputError("The baselines need the scored training texts: add --training FEATURES.")
+    for option, value in (("--training", training), ("--annotated", annotated)):
+        if value is not None and not baselines:
+            raise InputError(f"Only the baselines look at {option}: add --baselines, or leave it out.")
     classifier = BNCLClassifier.from_pretrained(model)
     loaded = read_features(features)
-    found = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_))
+    rivals = None if training is None else _rivals(classifier, training, annotated)
+    found = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), rivals)
     if json is not None:
         write_json(json, found.as_dict())
     metrics_table(f"{found.texts} texts, {len(found.labels)} labels", {**found.baselines, "model": found.metrics})
+    if found.annotated:
+        whose = "that the model was trained on" if classifier.annotated_ids_ else "that the model did not see"
+        typer.echo(f"The baselines from ML-kNN on learned from {found.annotated} annotated texts {whose}.")
     ranking = ", ".join(f"{name} {value:.4g}" for name, value in found.ranking.items())
-    out.print(f"{ranking}; {found.cardinality:.3g} labels a text predicted", highlight=False)
+    typer.echo(f"Model: {ranking}; {found.cardinality:.3g} labels a text predicted")
+
+
+def _rivals(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "Rivals":
+    from bncl_pyg.corpus import Corpus
+    from bncl_pyg.evaluation import Rivals
+    from bncl_pyg.nli import read_features
+    from bncl_pyg.nli.encoder import SentenceEncoder
+
+    from .show import texts_bar
+
+    def encode(texts: Sequence[str]) -> "Tensor":
+        with texts_bar("encoding") as (start, progress):
+            start(len(texts), 0)
+            return SentenceEncoder.embedded().encode(texts, progress)
+
+    known = None if annotated is None else Corpus.read(annotated, classifier.labels_)
+    return Rivals(read_features(training), known, encode)

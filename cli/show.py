@@ -55,7 +55,7 @@ def epochs_bar(epochs: int) -> "Iterator[Callable[[EpochLog], None]]":
 
 
 @contextmanager
-def texts_bar() -> "Iterator[tuple[Callable[[int, int], None], Callable[[int], None]]]":
+def texts_bar(doing: str = "scoring") -> "Iterator[tuple[Callable[[int, int], None], Callable[[int], None]]]":
     """Show a bar with texts a second and the time left; yield what to call at the start and after every step."""
     from rich.progress import (
         BarColumn,
@@ -72,9 +72,9 @@ def texts_bar() -> "Iterator[tuple[Callable[[int, int], None], Callable[[int], N
         def render(self, task: Task) -> Text:
             return Text("" if task.speed is None else f"{task.speed:.1f} texts/s")
 
-    columns = (TextColumn("scoring"), BarColumn(bar_width=20), MofNCompleteColumn(), Speed(), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(bar_width=20), MofNCompleteColumn(), Speed(), TimeRemainingColumn())
     with Progress(*columns, console=err, speed_estimate_period=300) as bar:
-        task = bar.add_task("scoring", total=None)
+        task = bar.add_task(doing, total=None)
         yield (
             lambda total, done: bar.update(task, total=total, completed=done),
             lambda texts: bar.update(task, advance=texts),

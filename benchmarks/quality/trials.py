@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.plan import COSINE_QUANTILE, SETFIT, Trial, grouped
-from bncl_pyg.corpus import Corpus, Supervision
+from bncl_pyg.corpus import Supervision
 from bncl_pyg.evaluation import Metrics, evaluate
 from bncl_pyg.evaluation.baselines import BASELINES, Evidence, prevalence_quantile
 from bncl_pyg.graph import balanced_neighbourhoods
@@ -88,10 +88,7 @@ def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
     train, test = data.scored
     annotated = None
     if trial.level != "0":
-        known = _supervision(trial, data, seed)
-        rows = known.annotated
-        texts = tuple(data.train.texts[row] for row in rows)
-        annotated = Corpus(tuple(data.train.ids[row] for row in rows), texts, known.annotations)
+        annotated = data.train.rows(_supervision(trial, data, seed).annotated)
     given = Evidence(train, test, data.priors, annotated, data.test.texts, data.encoder.encode, seed)
     if trial.method == SETFIT:
         from benchmarks.quality.setfit_baseline import decide

@@ -30,6 +30,11 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def rows(self, places: NDArray[np.int64]) -> "Corpus":
+        """Return the texts at these places, in their order."""
+        annotations = None if self.annotations is None else self.annotations[places]
+        return Corpus(tuple(self.ids[row] for row in places), tuple(self.texts[row] for row in places), annotations)
+
     @classmethod
     def read(cls, path: Path, labels: LabelSet | None = None) -> "Corpus":
         """Read `{"id", "text", "labels"}` rows (JSONL, CSV, Parquet).

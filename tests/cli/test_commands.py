@@ -210,6 +210,48 @@ def test_bad_use_of_eval_and_predict_is_one_sentence(bncl: Bncl, folder: Path) -
     assert not (folder / "o").exists()
 
 
+def test_eval_shows_the_baselines_beside_the_model(bncl: Bncl, folder: Path) -> None:
+    truth, training = folder / "texts.jsonl", ["--baselines", "--training", folder / "features"]
+    scores_only = ["zero-shot", "top-κ", "λ-quantile"]
+    learners = ["ML-kNN", "ML-ARAM", "TF-IDF + LinearSVC", "encoder + logistic regression"]
+
+    def shown(model: str, *more: object) -> tuple[Result, list[str], int]:
+        words = ["eval", folder / model, folder / "features", "--truth", truth, "--json", folder / "e.json"]
+        result = bncl(*words, *training, *more)
+        assert result.exit_code == 0, result.output
+        content = json.loads((folder / "e.json").read_text())
+        for name, metrics in content["baselines"].items():
+            assert name in result.output
+            assert f"{metrics['HA']:.4f}" in result.output
+        return result, list(content["baselines"]), content["baselines_annotated_texts"]
+
+    assert train(bncl, folder).exit_code == 0
+    assert shown("model")[1:] == (scores_only, 0)
+    result, names, count = shown("model", "--annotated", truth)
+    assert (names, count) == ([*scores_only, *learners], 60)
+    assert "learned from 60 annotated texts that the model did not see" in result.output
+
+    some = ["--setting", "scarce-annotation", "--annotated", truth, "--annotations", 20]
+    assert train(bncl, folder, *some, out="scarce").exit_code == 0
+    result, names, count = shown("scarce", "--annotated", truth)
+    assert (names, count) == ([*scores_only, *learners], 20)
+    assert "learned from 20 annotated texts that the model was trained on" in result.output
+
+
+def test_bad_use_of_baselines_is_one_sentence(bncl: Bncl, folder: Path) -> None:
+    truth = folder / "texts.jsonl"
+    some = ["--setting", "scarce-annotation", "--annotated", truth, "--annotations", 20]
+    assert train(bncl, folder, *some).exit_code == 0
+    words = ["eval", folder / "model", folder / "features", "--truth", truth]
+    refused(bncl(*words, "--baselines"), "The baselines need the scored training texts: add --training FEATURES")
+    refused(bncl(*words, "--annotated", truth), "Only the baselines look at --annotated: add --baselines")
+    training = ["--baselines", "--training", folder / "features"]
+    refused(bncl(*words, *training), "trained on 20 annotated texts; give them to the baselines too, with --annotated")
+    few = folder / "few.jsonl"
+    few.write_text("".join(truth.read_text().splitlines(keepends=True)[:3]))
+    refused(bncl(*words, *training, "--annotated", few), "The file of annotated texts has no text with id 't")
+
+
 def test_a_place_that_cannot_be_written_is_named(bncl: Bncl, folder: Path) -> None:
     words = ["data", "priors", folder / "texts.jsonl", "--labels", folder / "labels.jsonl"]
     refused(bncl(*words, "--out", folder / "texts.jsonl" / "p.json"), "texts.jsonl")

@@ -1,0 +1,165 @@
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.quality.pages import Outcomes, as_markdown, summary_page
+from benchmarks.quality.plan import (
+    COSINE_QUANTILE,
+    LEVELS,
+    RECIPES,
+    SCARCE,
+    Trial,
+    all_trials,
+    grouped,
+)
+from benchmarks.quality.printed import printed
+from benchmarks.quality.records import Records
+from benchmarks.quality.trials import Outcome
+from benchmarks.results import FOLDER
+from bncl_pyg.demo import demo_folder
+from bncl_pyg.errors import InputError
+from bncl_pyg.evaluation import Metrics
+from bncl_pyg.evaluation.baselines import BASELINES
+
+TOP = Path(__file__).parents[2]
+FACTS = {
+    # Measured before the first line was written, on Reuters-21578 with MiniLM's cosine: ACC, HA, ebF1, miF1, maF1.
+    Trial(COSINE_QUANTILE): (0.3362, 0.9923, 0.5319, 0.5829, 0.2508),
+    Trial("TF-IDF + LinearSVC", "scarce-annotation", "100%"): (0.8073, 0.9977, 0.8609, 0.8624, 0.2744),
+}
+
+
+def committed() -> list[Outcomes]:
+    return [Outcomes(json.loads(path.read_text())) for path in sorted(FOLDER.glob("quality-*.json"))]
+
+
+def test_committed_pages_are_what_their_json_says() -> None:
+    found = committed()
+    assert [outcomes.name for outcomes in found] == ["debtags", "goemotions", "reuters21578", "stackex-cooking"]
+    for outcomes in found:
+        assert (FOLDER / f"quality-{outcomes.name}.md").read_text() == as_markdown(outcomes)
+        assert (FOLDER / f"quality-{outcomes.name}-levels.png").read_bytes().startswith(b"\x89PNG")
+    assert (FOLDER / "quality.md").read_text() == summary_page(found)
+
+
+@pytest.mark.parametrize("trial", list(FACTS), ids=lambda trial: trial.method)
+def test_figures_known_before_are_met(trial: Trial) -> None:
+    reuters = next(outcomes for outcomes in committed() if outcomes.name == "reuters21578")
+    assert reuters.trials[trial].means == pytest.approx(FACTS[trial], abs=0.01)
+
+
+def test_a_change_of_one_figure_changes_the_page() -> None:
+    content = json.loads((FOLDER / "quality-reuters21578.json").read_text())
+    before = as_markdown(Outcomes(content))
+    content["runs"][0]["metrics"][2] += 0.01
+    assert as_markdown(Outcomes(content)) != before
+
+
+def test_the_plan_has_every_table_of_the_paper() -> None:
+    plan = list(all_trials("GloVe", setfit=True))
+    assert len(plan) == len(set(plan))
+    for recipe in RECIPES:
+        mine = [trial for trial in plan if trial.method == recipe]
+        assert {trial.setting for trial in mine if trial.level in ("0", SCARCE)} == {
+            "annotation-free",
+            "scarce-annotation",
+            "domain-supervisor",
+        }
+        assert {trial.level for trial in mine} == {"0", SCARCE, *LEVELS}
+        assert {trial.groups for trial in mine} == {0, 2, 4, 6, 8, 10}
+        assert {trial.hops for trial in mine} == {1, 2, 3}
+        assert {trial.percentiles for trial in mine} == {(5, 95), (10, 90), (30, 70)}
+        assert {trial.without for trial in mine} == {(), ("L2",), ("L3",), ("L2", "L3")}
+    assert {trial.method for trial in plan} == {*RECIPES, *BASELINES, COSINE_QUANTILE, "SetFit"}
+    assert all(Trial.from_dict(json.loads(json.dumps(trial.as_dict()))) == trial for trial in plan)
+    with_figures = [trial for trial in plan if printed("reuters21578", trial)]
+    assert len(with_figures) == 15
+
+
+def test_levels_count_texts() -> None:
+    assert [Trial("paper", level=level).annotations(1000, 28) for level in ("0", "L", "1%", "100%")] == [
+        0,
+        28,
+        10,
+        1000,
+    ]
+    assert Trial("paper", level="1%").annotations(20, 5) == 1
+
+
+def test_groups_are_even_in_the_logarithm_and_keep_the_sum() -> None:
+    prevalence = np.array([0.1, 0.05, 0.001, 0.002, 0.0])
+    blurred = grouped(prevalence, 2)
+    assert blurred == pytest.approx([0.075, 0.075, 0.001, 0.001, 0.001])
+    assert grouped(prevalence, 50)[:2] == pytest.approx(prevalence[:2])
+
+
+def test_outcomes_of_other_content_are_refused_and_kept(tmp_path: Path) -> None:
+    path, outcome = tmp_path / "quality-x.json", Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100)
+    records = Records(path, {"name": "x"})
+    records.start_session()
+    records.add(Trial("paper"), 0, outcome)
+    before = path.read_bytes()
+    plan = [Trial("zero-shot"), Trial("paper")]
+    missing = [(Trial("zero-shot"), 0), (Trial("paper"), 1)]
+    assert list(Records(path, {"name": "x"}).todo(plan, 2)) == missing
+    with pytest.raises(InputError, match="another 'about' than this run's"):
+        Records(path, {"name": "y"})
+    with pytest.raises(InputError, match="another 'epochs' than this run's"):
+        Records(path, {"name": "x"}, epochs=1)
+    assert path.read_bytes() == before
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """A folder with a data set: a part of the bundled one."""
+    folder = tmp_path / "data" / "sample"
+    folder.mkdir(parents=True)
+    shutil.copy(demo_folder() / "labels.jsonl", folder)
+    for name, count in (("train", 200), ("test", 60)):
+        with gzip.open(demo_folder() / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+            (folder / f"{name}.jsonl").write_text("".join(line for line, _ in zip(file, range(count), strict=False)))
+    return folder
+
+
+def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ["--data", sample.parent, "--datasets", "sample", "--cache", tmp_path / "cache", "--out", out]
+
+    def run(*more: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "benchmarks.quality", *map(str, [*words, *more])]
+        return subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+
+    first = run("--seeds", 1, "--epochs", 1, "--workers", 2)
+    assert first.returncode == 0, first.stderr
+    content: dict[str, Any] = json.loads((out / "quality-sample.json").read_text())
+    done = {Trial.from_dict(entry["trial"]) for entry in content["runs"]}
+    assert done == set(all_trials("embedded", setfit=False))
+    for entry in content["runs"]:
+        assert all(0 <= value <= 1 for value in entry["metrics"])
+        assert ("best_on_test" in entry) == (entry["trial"]["method"] == "reference")
+        assert entry["peak_megabytes"] > 50
+    assert content["about"]["sha256"].keys() == {"labels.jsonl", "train.jsonl", "test.jsonl"}
+    page = (out / "quality-sample.md").read_text()
+    assert "Only 1 epochs: a quick look, not a result." in page
+    assert page == as_markdown(Outcomes(content))
+    assert (out / "quality-sample-levels.png").stat().st_size > 10_000
+
+    # A second seed is added to what is there; the first is not measured again.
+    second = run("--seeds", 2, "--epochs", 1, "--workers", 1, "--methods", "ML-kNN,zero-shot")
+    assert second.returncode == 0, second.stderr
+    again = json.loads((out / "quality-sample.json").read_text())
+    assert again["runs"][: len(content["runs"])] == content["runs"]
+    added = [(entry["trial"]["method"], entry["seed"]) for entry in again["runs"][len(content["runs"]) :]]
+    assert added == [("ML-kNN", 1)] * len(LEVELS)
+
+    refused = run("--seeds", 1)
+    assert refused.returncode == 2
+    assert "holds outcomes with another 'epochs'" in refused.stderr
+    assert json.loads((out / "quality-sample.json").read_text()) == again
