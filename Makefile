@@ -8,7 +8,7 @@ SPARSE := $(VENV)/.installed-sparse
 # Threads that wait by spinning slow torch down several times on a busy machine.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test test-sparse bench clean
+.PHONY: demo test test-sparse bench bench-quality clean
 
 demo: $(INSTALLED)
 	$(BIN)/bncl demo
@@ -23,10 +23,13 @@ test: demo
 test-sparse: $(SPARSE)
 	$(BIN)/pytest tests/nn
 
-# Needs the data sets: make bench BNCL_DATA=folder
+# Needs the data sets: make bench-quality BNCL_DATA=folder; DATASETS and SEEDS choose a part. Stops and resumes.
+bench-quality: $(INSTALLED)
+	@test -n "$(BNCL_DATA)" || { echo "Say where the data sets are: make bench-quality BNCL_DATA=folder"; exit 2; }
+	BNCL_DATA="$(BNCL_DATA)" $(BIN)/python -m benchmarks.quality \
+		$(if $(DATASETS),--datasets $(DATASETS)) $(if $(SEEDS),--seeds $(SEEDS))
+
 bench: $(INSTALLED)
-	@test -n "$(BNCL_DATA)" || { echo "Say where the data sets are: make bench BNCL_DATA=folder"; exit 2; }
-	BNCL_DATA="$(BNCL_DATA)" $(BIN)/python -m benchmarks.paper_recipe
 	$(BIN)/python -m benchmarks.kernels
 
 # torch comes first and pinned: anything else would pull its newest build with CUDA.

@@ -38,6 +38,7 @@ class Trial:
         hops: K.
         groups: into how many frequency groups the prevalences are blurred; 0 leaves them exact.
         without: parts of the loss that are left out.
+        literal: whether L4 stands as the paper prints it, without the cap at 1.
     """
 
     method: str
@@ -48,6 +49,7 @@ class Trial:
     hops: int = 2
     groups: int = 0
     without: tuple[Without, ...] = ()
+    literal: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return what differs from the defaults, as JSON can hold it."""
@@ -106,6 +108,7 @@ def all_trials(vectors: str, *, setfit: bool) -> Iterator[Trial]:
         yield from (replace(start, hops=hops) for hops in HOPS if hops != start.hops)
         if vectors != "embedded":
             yield replace(start, vectors="embedded")
+    yield Trial("paper", "scarce-annotation", SCARCE, vectors, literal=True)
     if setfit:
         yield Trial(SETFIT, "scarce-annotation", SCARCE)
 

@@ -58,7 +58,7 @@ def printed(dataset: str, trial: Trial) -> tuple[str, Five] | None:
     source, table = _TABLES[dataset]
     name = trial.method
     if trial.method == "paper":
-        if trial.percentiles != DENSITIES[0] or trial.hops != 2 or trial.vectors == "embedded":
+        if trial.percentiles != DENSITIES[0] or trial.hops != 2 or trial.literal or trial.vectors == "embedded":
             return None
         name = trial.level if trial.level.endswith("%") else trial.setting
         if trial.groups:

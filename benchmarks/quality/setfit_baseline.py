@@ -11,9 +11,8 @@ from bncl_pyg.evaluation.baselines import Evidence
 from bncl_pyg.nli.encoder import embedded_folder
 from bncl_pyg.nli.scorer import MAX_TOKENS
 
-PAIRS_A_TEXT = 2
-"""How many pairs of like and of unlike texts each annotated text is put into. SetFit's own choice, all pairs, or the 20
-of its publication, would take hours on two cores."""
+PAIRS_A_TEXT = 20
+"""How many pairs of like and of unlike texts each annotated text is put into, as in the publication."""
 BATCH = 16
 
 

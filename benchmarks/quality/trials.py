@@ -125,7 +125,7 @@ def _recipe(trial: Trial, epochs: int | None) -> Recipe:
     recipe = adapted_recipe(trial.method, epochs=epochs)
     labels, texts, annotated = recipe.loss_weights
     weights = (0.0 if "L2" in trial.without else labels, 0.0 if "L3" in trial.without else texts, annotated)
-    return replace(recipe, loss_weights=weights)
+    return replace(recipe, loss_weights=weights, annotation="literal" if trial.literal else recipe.annotation)
 
 
 def _supervision(trial: Trial, data: DataSet, seed: int, recipe: Recipe | None = None) -> Supervision:
