@@ -119,7 +119,12 @@ def as_markdown(outcomes: Outcomes) -> str:
         "## Prevalences known only by group",
         _variations(outcomes, [*(({"groups": k}, f"{k} groups") for k in GROUPS), ({}, "exact")]),
         "## Density of the label graph",
-        _variations(outcomes, [({"percentiles": pair}, f"{pair[0]:g}% / {pair[1]:g}%") for pair in DENSITIES]),
+        "The paper does not say which of the three it took.",
+        _variations(
+            outcomes,
+            [({"percentiles": pair}, f"{pair[0]:g}% / {pair[1]:g}%") for pair in DENSITIES],
+            beside_printed=False,
+        ),
         "## Hops",
         _variations(outcomes, [({"hops": hops}, f"K = {hops}") for hops in HOPS]),
         "## Apart: choosing the epoch on the test set",
@@ -216,8 +221,8 @@ def _printed_levels(outcomes: Outcomes) -> list[tuple[Trial, str]]:
     return rows
 
 
-def _five(outcomes: Outcomes, rows: Sequence[tuple[Trial, str]]) -> str:
-    """Return a table of all five metrics; each printed figure stands below its row."""
+def _five(outcomes: Outcomes, rows: Sequence[tuple[Trial, str]], *, beside_printed: bool = True) -> str:
+    """Return a table of all five metrics; each printed figure stands below its row, if wanted."""
     lines = []
     for trial, name in rows:
         if trial not in outcomes.trials:
@@ -225,19 +230,21 @@ def _five(outcomes: Outcomes, rows: Sequence[tuple[Trial, str]]) -> str:
         found = outcomes.trials[trial]
         lines.append([name, *_cells(found, Metrics._fields), str(found.seeds)])
         there = printed(outcomes.name, trial)
-        if there is not None:
+        if there is not None and beside_printed:
             source, figures = there
             lines.append([f"*{name.replace('BNCL, paper', 'BNCL')}: {source}*", *(f"*{f:.4f}*" for f in figures), ""])
     return markdown_table(["", *Metrics._fields, "seeds"], lines)
 
 
-def _variations(outcomes: Outcomes, changes: Sequence[tuple[dict[str, Any], str]]) -> str:
+def _variations(
+    outcomes: Outcomes, changes: Sequence[tuple[dict[str, Any], str]], *, beside_printed: bool = True
+) -> str:
     """Return a table of annotation-free trials that differ from the usual one in one choice."""
     rows = []
     for recipe in RECIPES:
         usual = outcomes.recipe(recipe)
         rows += [(replace(usual, **change), f"BNCL, {recipe}, {name}") for change, name in changes]
-    return _five(outcomes, rows)
+    return _five(outcomes, rows, beside_printed=beside_printed)
 
 
 def _levels(outcomes: Outcomes, metric: str) -> str:
@@ -309,4 +316,4 @@ def _cells(found: Summary, metrics: Sequence[str], digits: int = 4) -> list[str]
 
 
 def _level_name(outcomes: Outcomes, level: str) -> str:
-    return str(outcomes.about["labels"]) if level == SCARCE else level
+    return f"{outcomes.about['labels']} texts" if level == SCARCE else level

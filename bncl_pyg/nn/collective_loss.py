@@ -43,8 +43,8 @@ class CollectiveLoss(torch.nn.Module):
         hesitation: `norm` as above; `squares` is the authors' code, :math:`\sum_i \|p_i + \bar{p}_i - 1\|_2^2`.
         annotation: `likelihood` as above, where a state above 1 counts as 1, as a probability must; `literal` without
             that, which has no lower bound: training then inflates the states instead of fitting the annotations
-            (benchmarks/results/quality-reuters21578.md); `sharpened` is the authors' code, the cross-entropy of :math:`s`
-            to y.
+            (benchmarks/results/quality-reuters21578.md); `sharpened` is the authors' code, the cross-entropy of
+            :math:`s` to y.
     """
 
     def __init__(
