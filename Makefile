@@ -23,11 +23,12 @@ test: demo
 test-sparse: $(SPARSE)
 	$(BIN)/pytest tests/nn
 
-# Needs the data sets: make bench-quality BNCL_DATA=folder; DATASETS and SEEDS choose a part. Stops and resumes.
+# Needs the data sets: make bench-quality BNCL_DATA=folder; DATASETS, METHODS and SEEDS choose a part.
 bench-quality: $(INSTALLED)
 	@test -n "$(BNCL_DATA)" || { echo "Say where the data sets are: make bench-quality BNCL_DATA=folder"; exit 2; }
 	BNCL_DATA="$(BNCL_DATA)" $(BIN)/python -m benchmarks.quality \
-		$(if $(DATASETS),--datasets $(DATASETS)) $(if $(SEEDS),--seeds $(SEEDS))
+		$(if $(DATASETS),--datasets $(DATASETS)) $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(METHODS),--methods "$(METHODS)")
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.kernels

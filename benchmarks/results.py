@@ -13,25 +13,27 @@ from typing import Any
 from bncl_pyg.files import write_bytes, write_json
 
 FOLDER = Path(__file__).parent / "results"
+PACKAGES = ("torch", "torch-geometric", "transformers", "scikit-learn", "scipy", "numpy")
+"""Whose versions are recorded."""
 
 
 def about_this_run() -> dict[str, Any]:
     """Return what ran, on what."""
-    top = Path(__file__).parent.parent
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=top, capture_output=True, text=True, check=True
-    )
     called = sys.modules["__main__"].__spec__  # is there when python was called with -m
     words = [Path(sys.argv[0]).name] if called is None else ["python", "-m", called.name.removesuffix(".__main__")]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results")
     return {
         "command": shlex.join([*words, *sys.argv[1:]]),
-        "commit": commit.stdout.strip(),
+        "commit": _git("rev-parse", "--short", "HEAD") + (" with changes" if changed else ""),
         "python": platform.python_version(),
-        "torch": version("torch"),
-        "torch-geometric": version("torch-geometric"),
-        "scikit-learn": version("scikit-learn"),
+        **{name: version(name) for name in PACKAGES},
         "cores": os.cpu_count(),
     }
+
+
+def _git(*words: str) -> str:
+    top = Path(__file__).parent.parent
+    return subprocess.run(["git", *words], cwd=top, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -46,7 +48,7 @@ def footer(about: dict[str, Any]) -> str:
     return f"\nMade by `{about['command']}` ({machine}).\n"
 
 
-def save(name: str, content: dict[str, Any], markdown: str, folder: Path = FOLDER) -> None:
+def save(name: str, content: dict[str, Any], markdown: str) -> None:
     """Write `NAME.json` and `NAME.md` into the folder of results."""
-    write_json(folder / f"{name}.json", content)
-    write_bytes(folder / f"{name}.md", markdown.encode())
+    write_json(FOLDER / f"{name}.json", content)
+    write_bytes(FOLDER / f"{name}.md", markdown.encode())

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bncl_pyg.classifier import BNCLClassifier
-    from bncl_pyg.evaluation import Rivals
+    from bncl_pyg.evaluation import BaselineInputs
 
 
 def evaluate(
@@ -56,21 +56,21 @@ def evaluate(
             raise InputError(f"Only the baselines look at {option}: add --baselines, or leave it out.")
     classifier = BNCLClassifier.from_pretrained(model)
     loaded = read_features(features)
-    rivals = None if training is None else _rivals(classifier, training, annotated)
-    found = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), rivals)
+    inputs = None if training is None else _baseline_inputs(classifier, training, annotated)
+    found = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), inputs)
     if json is not None:
         write_json(json, found.as_dict())
     metrics_table(f"{found.texts} texts, {len(found.labels)} labels", {**found.baselines, "model": found.metrics})
     if found.annotated:
         whose = "that the model was trained on" if classifier.annotated_ids_ else "that the model did not see"
-        typer.echo(f"The baselines from ML-kNN on learned from {found.annotated} annotated texts {whose}.")
+        typer.echo(f"The baselines that learn saw {found.annotated} annotated texts {whose}.")
     ranking = ", ".join(f"{name} {value:.4g}" for name, value in found.ranking.items())
     typer.echo(f"Model: {ranking}; {found.cardinality:.3g} labels a text predicted")
 
 
-def _rivals(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "Rivals":
+def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "BaselineInputs":
     from bncl_pyg.corpus import Corpus
-    from bncl_pyg.evaluation import Rivals
+    from bncl_pyg.evaluation import BaselineInputs
     from bncl_pyg.nli import read_features
     from bncl_pyg.nli.encoder import SentenceEncoder
 
@@ -82,4 +82,4 @@ def _rivals(classifier: "BNCLClassifier", training: Path, annotated: Path | None
             return SentenceEncoder.embedded().encode(texts, progress)
 
     known = None if annotated is None else Corpus.read(annotated, classifier.labels_)
-    return Rivals(read_features(training), known, encode)
+    return BaselineInputs(read_features(training), known, encode)

@@ -10,6 +10,8 @@ results holds already is not measured again. No choice is made on test data.
 import importlib.util
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +19,12 @@ import typer
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.pages import write_pages
-from benchmarks.quality.plan import all_trials
+from benchmarks.quality.plan import FREE, RECIPES, SETFIT, TAUGHT, Trial, all_trials
 from benchmarks.quality.records import Records
 from benchmarks.quality.workers import measured
 from benchmarks.results import FOLDER
 from bncl_pyg.errors import InputError
+from bncl_pyg.files import folder_lock
 
 DATASETS = ("reuters21578", "stackex-cooking", "goemotions", "debtags")
 
@@ -33,37 +36,63 @@ def main(
     out: Annotated[Path, typer.Option(help="The folder for JSON, Markdown and plots.")] = FOLDER,
     cache: Annotated[Path, typer.Option(help="Where vectors and scores are kept.")] = Path("benchmarks/.cache"),
     workers: Annotated[int, typer.Option(min=1, help="Trials at once, a core each.")] = os.cpu_count() or 1,
-    methods: Annotated[str | None, typer.Option(help="Measure only these now, with commas between.")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Measure only these, with commas between; if not given, all but SetFit, which is slow."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Fewer than the recipes', for a quick look only.")] = None,
-    setfit: Annotated[bool, typer.Option("--setfit", help="Measure SetFit too, which takes minutes a seed.")] = False,
-    minutes: Annotated[float | None, typer.Option(help="Start no trial of a data set later than this.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Begin no trial of a data set later than this.")] = None,
 ) -> None:
     """Measure what is missing and write the pages."""
-    if setfit and importlib.util.find_spec("setfit") is None:
+    chosen = _methods(methods)
+    sets = [DataSet(data / name, cache, typer.echo) for name in datasets.split(",")]
+    for dataset in sets:
+        with _alone(cache, dataset.name):
+            dataset.prepare()
+            records = Records(out / f"quality-{dataset.name}.json", dataset.about, epochs)
+            plan = [trial for trial in all_trials(dataset.default_vectors) if trial.method in chosen]
+            _measure(dataset, records, list(records.todo(plan, seeds)), workers, minutes)
+        write_pages(out)
+
+
+def _measure(
+    dataset: DataSet, records: Records, todo: list[tuple[Trial, int]], workers: int, minutes: float | None
+) -> None:
+    began = time.perf_counter()
+    typer.echo(f"{dataset.name}: {len(records.runs)} outcomes are there, {len(todo)} to measure")
+    if not todo:
+        return
+    records.start_session()
+    last = None if minutes is None else began + 60 * minutes
+    found = measured(dataset, todo, workers, records.epochs, last)
+    for done, (trial, seed, outcome) in enumerate(found, start=1):
+        line = f"{dataset.name} {done}/{len(todo)} {time.perf_counter() - began:.0f} s: {trial.as_dict()} seed {seed}"
+        if isinstance(outcome, InputError):
+            typer.echo(f"{line}: left out. {outcome}")
+        else:
+            records.add(trial, seed, outcome)
+            typer.echo(f"{line}: {' '.join(f'{value:.3f}' for value in outcome.metrics)}")
+
+
+def _methods(wanted: str | None) -> set[str]:
+    known = {*RECIPES, *FREE, *TAUGHT}
+    if wanted is None:
+        return known - {SETFIT}
+    chosen = set(wanted.split(","))
+    for name in sorted(chosen - known):
+        raise InputError(f"There is no method '{name}'; there are: {', '.join((*RECIPES, *FREE, *TAUGHT))}.")
+    if SETFIT in chosen and importlib.util.find_spec("setfit") is None:
         raise InputError("SetFit is not installed; run: pip install 'bncl-pyg[bench]'.")
-    chosen = None if methods is None else methods.split(",")
-    for name in datasets.split(","):
-        began = time.perf_counter()
-        dataset = DataSet(data / name, cache, typer.echo)
-        dataset.prepare()
-        records = Records(out / f"quality-{name}.json", dataset.about, epochs)
-        plan = [
-            trial
-            for trial in all_trials(dataset.default_vectors, setfit=setfit)
-            if chosen is None or trial.method in chosen
-        ]
-        todo = list(records.todo(plan, seeds))
-        typer.echo(f"{name}: {len(records.runs)} outcomes are there, {len(todo)} to measure")
-        if todo:
-            records.start_session()
-            last = None if minutes is None else began + 60 * minutes
-            outcomes = measured(dataset, todo, workers, epochs, last)
-            for done, (trial, seed, outcome) in enumerate(outcomes, start=1):
-                records.add(trial, seed, outcome)
-                shown = " ".join(f"{value:.3f}" for value in outcome.metrics)
-                passed = time.perf_counter() - began
-                typer.echo(f"{name} {done}/{len(todo)} {passed:.0f} s: {trial.as_dict()} seed {seed}: {shown}")
-    write_pages(out)
+    return chosen
+
+
+@contextmanager
+def _alone(cache: Path, name: str) -> Iterator[None]:
+    """Keep a second run away from the same data set: each would overwrite the other's outcomes."""
+    folder = cache / "running" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with folder_lock(folder):
+        yield
 
 
 if __name__ == "__main__":

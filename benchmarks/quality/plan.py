@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from bncl_pyg.evaluation.baselines import BASELINES
 
 REVISION = 1
-"""Part of every trial's key: raise it when a method's code changes what it predicts, and all trials run anew."""
+"""Raise it when a method's code changes what it predicts: outcomes of another revision are not mixed with new ones."""
 COSINE_QUANTILE = "λ-quantile of the cosine"
 SETFIT = "SetFit"
+FREE = (*(name for name, baseline in BASELINES.items() if not baseline.needs_annotations), COSINE_QUANTILE)
+"""Baselines that learn from no annotated text."""
+TAUGHT = (*(name for name, baseline in BASELINES.items() if baseline.needs_annotations), SETFIT)
+"""Baselines that do."""
 RECIPES = ("paper", "reference")
 SCARCE = "L"
 """The level with as many annotated texts as there are labels."""
@@ -70,7 +74,7 @@ class Trial:
             return 0
         if self.level == SCARCE:
             return min(labels, texts)
-        return max(1, round(texts * float(self.level.removesuffix("%")) / 100))
+        return max(2, round(texts * float(self.level.removesuffix("%")) / 100))
 
     def is_random(self) -> bool:
         """Return whether another seed could give another result."""
@@ -82,23 +86,22 @@ class Trial:
         return self.level != "0"
 
 
-def all_trials(vectors: str, *, setfit: bool) -> Iterator[Trial]:
-    """Yield every trial, the tables that matter most first.
+def baseline_trial(name: str, level: str = "0") -> Trial:
+    """Return the trial of a baseline: it sees the annotated texts of its level and, if it learns from none, κ and λ."""
+    return Trial(name, "annotation-free" if level == "0" else "scarce-annotation", level)
 
-    Args:
-        vectors: what the label graph is made from.
-        setfit: whether SetFit is among the baselines.
-    """
-    free = [name for name, baseline in BASELINES.items() if not baseline.needs_annotations]
-    taught = [name for name, baseline in BASELINES.items() if baseline.needs_annotations]
-    yield from (Trial(name) for name in [*free, COSINE_QUANTILE])
-    yield from (Trial(name, "scarce-annotation", SCARCE) for name in taught)
+
+def all_trials(vectors: str) -> Iterator[Trial]:
+    """Yield every trial, the tables that matter most first; `vectors` is what the label graph is made from."""
+    taught = [name for name in TAUGHT if name != SETFIT]
+    yield from (baseline_trial(name) for name in FREE)
+    yield from (baseline_trial(name, SCARCE) for name in taught)
     for recipe in RECIPES:
         yield Trial(recipe, vectors=vectors)
         yield Trial(recipe, "scarce-annotation", SCARCE, vectors)
         yield Trial(recipe, "domain-supervisor", SCARCE, vectors)
     for level in LEVELS:
-        yield from (Trial(name, "scarce-annotation", level) for name in taught)
+        yield from (baseline_trial(name, level) for name in taught)
         yield from (Trial(recipe, "domain-supervisor", level, vectors) for recipe in RECIPES)
     for recipe in RECIPES:
         start = Trial(recipe, vectors=vectors)
@@ -109,8 +112,7 @@ def all_trials(vectors: str, *, setfit: bool) -> Iterator[Trial]:
         if vectors != "embedded":
             yield replace(start, vectors="embedded")
     yield Trial("paper", "scarce-annotation", SCARCE, vectors, literal=True)
-    if setfit:
-        yield Trial(SETFIT, "scarce-annotation", SCARCE)
+    yield baseline_trial(SETFIT, SCARCE)
 
 
 def grouped(prevalence: NDArray[np.float64], groups: int) -> NDArray[np.float64]:

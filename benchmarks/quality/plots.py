@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from benchmarks.quality.pages import FREE, HEADLINE, TAUGHT, Outcomes
-from benchmarks.quality.plan import LEVELS, RECIPES, Trial
+from benchmarks.quality.pages import HEADLINE, Outcomes
+from benchmarks.quality.plan import FREE, LEVELS, RECIPES, SETFIT, TAUGHT, baseline_trial
 from bncl_pyg.files import write_file
 
+LEARNERS = [name for name in TAUGHT if name != SETFIT]  # SetFit is measured at one level only
 COLOURS = ("#c1272d", "#e08b1d", "#0b6e99", "#4c9f70", "#7b4fa3", "#555555")
 DASHES = ("--", ":", "-.", (0, (1, 3)))
 
@@ -20,12 +21,12 @@ def plot_levels(outcomes: Outcomes, path: Path) -> None:
     figure, axes = pyplot.subplots(1, len(HEADLINE), figsize=(15, 5), constrained_layout=True)
     places = {level: place for place, level in enumerate(("0", *LEVELS))}
     for axis, metric in zip(axes, HEADLINE, strict=True):
-        for name, colour in zip([*RECIPES, *TAUGHT], COLOURS, strict=False):
+        for name, colour in zip([*RECIPES, *LEARNERS], COLOURS, strict=True):
             is_recipe = name in RECIPES
             found = {
                 places[level]: outcomes.trials[trial]
                 for level in places
-                if (trial := outcomes.recipe(name, level) if is_recipe else Trial(name, "scarce-annotation", level))
+                if (trial := outcomes.recipe(name, level) if is_recipe else baseline_trial(name, level))
                 in outcomes.trials
             }
             if not found:
@@ -39,8 +40,8 @@ def plot_levels(outcomes: Outcomes, path: Path) -> None:
             high = [mean + one for mean, one in zip(means, spread, strict=True)]
             axis.fill_between(across, low, high, color=colour, alpha=0.18, lw=0)
         for name, dash in zip(FREE, DASHES, strict=True):
-            if Trial(name) in outcomes.trials:
-                value = getattr(outcomes.trials[Trial(name)].means, metric)
+            if baseline_trial(name) in outcomes.trials:
+                value = getattr(outcomes.trials[baseline_trial(name)].means, metric)
                 axis.axhline(value, color="#888888", ls=dash, lw=1.2, label=f"{name} (no annotated text)")
         axis.set_title(metric)
         axis.set_xticks(list(places.values()), list(places))

@@ -48,17 +48,18 @@ _PHILOSOPHY: dict[str, Five] = {
 _TABLES = {REUTERS: ("the paper", _REUTERS), STAND_IN: ("the paper, on StackEx-Philosophy", _PHILOSOPHY)}
 
 
-def printed(dataset: str, trial: Trial) -> tuple[str, Five] | None:
+def printed(dataset: str, trial: Trial, vectors: str) -> tuple[str, Five] | None:
     """Return where a figure for the trial is printed, and the figure; `None` if there is none.
 
-    Only for the recipe `paper` and for baselines, so that a figure stands once in a table.
+    Only for the recipe `paper` with the usual graph, made from `vectors`, and for baselines, so that a figure stands
+    once in a table.
     """
     if dataset not in _TABLES or trial.method == "reference":
         return None
     source, table = _TABLES[dataset]
     name = trial.method
     if trial.method == "paper":
-        if trial.percentiles != DENSITIES[0] or trial.hops != 2 or trial.literal or trial.vectors == "embedded":
+        if trial.percentiles != DENSITIES[0] or trial.hops != 2 or trial.literal or trial.vectors != vectors:
             return None
         name = trial.level if trial.level.endswith("%") else trial.setting
         if trial.groups:

@@ -24,7 +24,7 @@ class Records:
     """
 
     def __init__(self, path: Path, about: dict[str, Any], epochs: int | None = None) -> None:
-        self.path, self.content = path, {"about": about, "epochs": epochs, "revision": REVISION}
+        self.path, self.epochs, self.content = path, epochs, {"about": about, "epochs": epochs, "revision": REVISION}
         self.sessions: list[dict[str, Any]] = []
         self.runs: dict[tuple[Trial, int], dict[str, Any]] = {}
         if path.exists():

@@ -1,6 +1,11 @@
-"""One trial with one seed: from a data set to metrics. The same draw of annotated texts serves every method."""
+"""One trial with one seed: from a data set to metrics.
+
+The same draw of annotated texts serves every method, except the recipe `reference`, which draws with replacement as its
+authors do.
+"""
 
 import resource
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,7 +62,7 @@ def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -
         seed: of the draw, the weights and the batches.
         epochs: instead of the recipe's own; for a quick look only.
     """
-    _prepare(trial, data)
+    _load(trial, data)
     if RESET_PEAK.exists():
         RESET_PEAK.write_text("5")
     began = time.perf_counter()
@@ -72,14 +77,14 @@ def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -
     return Outcome(found[-1], best, seconds, _peak_megabytes())
 
 
-def _prepare(trial: Trial, data: DataSet) -> None:
-    """Load what the trial reads, so that its time is its own."""
-    assert data.scored
-    assert data.encoder
+def _load(trial: Trial, data: DataSet) -> list[Any]:
+    """Read what the trial needs, so that its time is its own."""
+    needed: list[Any] = [data.scored, data.encoder]
     if trial.vectors:
-        data.graph(trial.vectors, trial.percentiles, trial.hops)
+        needed.append(data.graph(trial.vectors, trial.percentiles, trial.hops))
     if trial.method == COSINE_QUANTILE:
-        assert data.cosines
+        needed.append(data.cosines)
+    return needed
 
 
 def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
@@ -88,7 +93,9 @@ def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
     train, test = data.scored
     annotated = None
     if trial.level != "0":
-        annotated = data.train.rows(_supervision(trial, data, seed).annotated)
+        # Drawn as for a recipe; κ and λ are not estimated from the draw, which may hold no label at all.
+        drawn = _supervision(replace(trial, setting=Setting.DOMAIN_SUPERVISOR), data, seed)
+        annotated = data.train.rows(drawn.annotated)
     given = Evidence(train, test, data.priors, annotated, data.test.texts, data.encoder.encode, seed)
     if trial.method == SETFIT:
         from benchmarks.quality.setfit_baseline import decide
@@ -155,4 +162,5 @@ def _peak_megabytes() -> int:
         lines = Path("/proc/self/status").read_text().splitlines()
         line = next(line for line in lines if line.startswith("VmHWM"))
         return int(line.split()[1]) // 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    unit = 1024**2 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit

@@ -11,6 +11,7 @@ import torch
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.plan import Trial
 from benchmarks.quality.trials import Outcome, perform
+from bncl_pyg.errors import InputError
 
 _data: dict[Path, DataSet] = {}
 """The data set that a worker has loaded."""
@@ -18,24 +19,28 @@ _data: dict[Path, DataSet] = {}
 
 def measured(
     dataset: DataSet, todo: list[tuple[Trial, int]], workers: int, epochs: int | None, last: float | None
-) -> Iterator[tuple[Trial, int, Outcome]]:
+) -> Iterator[tuple[Trial, int, Outcome | InputError]]:
     """Yield outcomes as they come; each worker has one thread, which for small matrices is the best use of a core.
+
+    A trial that the data do not allow, such as a draw of annotated texts without any label, yields its error.
 
     Args:
         dataset: prepared.
         todo: trials and seeds.
         workers: how many at once; 1 works in this process.
         epochs: see `perform`.
-        last: the time of `time.perf_counter` from which no trial is started.
+        last: the time of `time.perf_counter` from which no further trial is begun.
     """
     if workers == 1:
+        _one_thread()
+        _data[dataset.folder] = dataset
         for trial, seed in todo:
             if last is None or time.perf_counter() < last:
-                yield trial, seed, perform(trial, dataset, seed, epochs)
+                yield trial, seed, _work(trial, dataset.folder, dataset.cache, seed, epochs)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
-        jobs: dict[Future[Outcome], tuple[Trial, int]] = {
+        jobs: dict[Future[Outcome | InputError], tuple[Trial, int]] = {
             pool.submit(_work, trial, dataset.folder, dataset.cache, seed, epochs): (trial, seed)
             for trial, seed in todo
         }
@@ -54,8 +59,11 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _work(trial: Trial, folder: Path, cache: Path, seed: int, epochs: int | None) -> Outcome:
+def _work(trial: Trial, folder: Path, cache: Path, seed: int, epochs: int | None) -> Outcome | InputError:
     if folder not in _data:
         _data.clear()
         _data[folder] = DataSet(folder, cache)
-    return perform(trial, _data[folder], seed, epochs)
+    try:
+        return perform(trial, _data[folder], seed, epochs)
+    except InputError as error:
+        return error

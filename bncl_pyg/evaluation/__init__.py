@@ -8,13 +8,13 @@ from bncl_pyg.evaluation.metrics import (
     label_table,
     precision_at,
 )
-from bncl_pyg.evaluation.report import Evaluation, Rivals, evaluate_classifier
+from bncl_pyg.evaluation.report import BaselineInputs, Evaluation, evaluate_classifier
 
 __all__ = [
+    "BaselineInputs",
     "Evaluation",
     "LabelScores",
     "Metrics",
-    "Rivals",
     "coverage",
     "evaluate",
     "evaluate_classifier",

@@ -47,7 +47,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Rivals:
+class BaselineInputs:
     """What the baselines need besides the test texts.
 
     Args:
@@ -61,7 +61,7 @@ class Rivals:
     encode: Callable[[Sequence[str]], Tensor]
 
     def evidence(self, classifier: BNCLClassifier, test: Features, texts: Sequence[str]) -> Evidence:
-        """Return what the model saw, for the baselines to see."""
+        """Return what the model saw, for the baselines to see; annotated texts must not be among the test texts."""
         used = list(dict.fromkeys(classifier.annotated_ids_))
         annotated = self.annotated
         if used and annotated is None:
@@ -71,11 +71,19 @@ class Rivals:
             )
         if used and annotated is not None:
             annotated = annotated.rows(rows_of(used, annotated.ids, "The file of annotated texts"))
+        if annotated is not None:
+            tested = set(zip(test.ids, texts, strict=True))
+            for identifier, text in zip(annotated.ids, annotated.texts, strict=True):
+                if (identifier, text) in tested:
+                    raise InputError(
+                        f"The text '{identifier}' is both an annotated text and a test text: the baselines would "
+                        f"learn what they are tested on."
+                    )
         return Evidence(self.training, test, classifier.supervision_, annotated, texts, self.encode)
 
 
 def evaluate_classifier(
-    classifier: BNCLClassifier, features: Features, truth: Corpus, rivals: Rivals | None = None
+    classifier: BNCLClassifier, features: Features, truth: Corpus, inputs: BaselineInputs | None = None
 ) -> Evaluation:
     """Compare a classifier's predictions with the truth; every text must be in both, in any order.
 
@@ -83,7 +91,7 @@ def evaluate_classifier(
         classifier: trained.
         features: the scored test texts.
         truth: the test texts and their labels.
-        rivals: what all baselines need; without it, only the zero-shot start stands beside the model.
+        inputs: what all baselines need; without it, only the zero-shot start stands beside the model.
     """
     assert truth.annotations is not None
     rows = rows_of(features.ids, truth.ids, "The truth")
@@ -92,8 +100,8 @@ def evaluate_classifier(
     predicted, scores = classifier.predict(features), classifier.predict_proba(features)
     ranking = {f"P@{k}": precision_at(true, scores, k) for k in BEST if k <= len(features.labels)}
     decided, annotated = {"zero-shot": features.zero_shot().numpy()}, 0
-    if rivals is not None:
-        given = rivals.evidence(classifier, features, [truth.texts[row] for row in rows])
+    if inputs is not None:
+        given = inputs.evidence(classifier, features, [truth.texts[row] for row in rows])
         decided = dict(run_baselines(given))
         annotated = 0 if given.annotated is None else len(given.annotated)
     return Evaluation(

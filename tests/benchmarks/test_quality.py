@@ -63,7 +63,7 @@ def test_a_change_of_one_figure_changes_the_page() -> None:
 
 
 def test_the_plan_has_every_table_of_the_paper() -> None:
-    plan = list(all_trials("GloVe", setfit=True))
+    plan = list(all_trials("GloVe"))
     assert len(plan) == len(set(plan))
     for recipe in RECIPES:
         mine = [trial for trial in plan if trial.method == recipe]
@@ -77,9 +77,10 @@ def test_the_plan_has_every_table_of_the_paper() -> None:
         assert {trial.hops for trial in mine} == {1, 2, 3}
         assert {trial.percentiles for trial in mine} == {(5, 95), (10, 90), (30, 70)}
         assert {trial.without for trial in mine} == {(), ("L2",), ("L3",), ("L2", "L3")}
+    assert sum(trial.literal for trial in plan) == 1
     assert {trial.method for trial in plan} == {*RECIPES, *BASELINES, COSINE_QUANTILE, "SetFit"}
     assert all(Trial.from_dict(json.loads(json.dumps(trial.as_dict()))) == trial for trial in plan)
-    with_figures = [trial for trial in plan if printed("reuters21578", trial)]
+    with_figures = [trial for trial in plan if printed("reuters21578", trial, "GloVe")]
     assert len(with_figures) == 15
 
 
@@ -90,7 +91,7 @@ def test_levels_count_texts() -> None:
         10,
         1000,
     ]
-    assert Trial("paper", level="1%").annotations(20, 5) == 1
+    assert Trial("paper", level="1%").annotations(20, 5) == 2
 
 
 def test_groups_are_even_in_the_logarithm_and_keep_the_sum() -> None:
@@ -140,7 +141,7 @@ def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     content: dict[str, Any] = json.loads((out / "quality-sample.json").read_text())
     done = {Trial.from_dict(entry["trial"]) for entry in content["runs"]}
-    assert done == set(all_trials("embedded", setfit=False))
+    assert done == {trial for trial in all_trials("embedded") if trial.method != "SetFit"}
     for entry in content["runs"]:
         assert all(0 <= value <= 1 for value in entry["metrics"])
         assert ("best_on_test" in entry) == (entry["trial"]["method"] == "reference")
@@ -159,6 +160,9 @@ def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
     added = [(entry["trial"]["method"], entry["seed"]) for entry in again["runs"][len(content["runs"]) :]]
     assert added == [("ML-kNN", 1)] * len(LEVELS)
 
+    unknown = run("--methods", "MLkNN")
+    assert unknown.returncode == 2
+    assert "There is no method 'MLkNN'; there are: paper, reference," in unknown.stderr
     refused = run("--seeds", 1)
     assert refused.returncode == 2
     assert "holds outcomes with another 'epochs'" in refused.stderr

@@ -210,46 +210,69 @@ def test_bad_use_of_eval_and_predict_is_one_sentence(bncl: Bncl, folder: Path) -
     assert not (folder / "o").exists()
 
 
-def test_eval_shows_the_baselines_beside_the_model(bncl: Bncl, folder: Path) -> None:
-    truth, training = folder / "texts.jsonl", ["--baselines", "--training", folder / "features"]
+@pytest.fixture
+def split(folder: Path, features: Features) -> Path:
+    """The same folder, with 40 texts in `train.jsonl` and the other 20, with features of their own, in `test.jsonl`."""
+    lines = (folder / "texts.jsonl").read_text().splitlines(keepends=True)
+    (folder / "train.jsonl").write_text("".join(lines[:40]))
+    (folder / "test.jsonl").write_text("".join(lines[40:]))
+    scores = features.entailment[40:], features.contradiction[40:]
+    write_features(Features(features.ids[40:], features.labels, *scores, features.scorer), folder / "test-features")
+    return folder
+
+
+def evaluate(bncl: Bncl, folder: Path, model: str, *more: object) -> Result:
+    words = ["eval", folder / model, folder / "test-features", "--truth", folder / "test.jsonl"]
+    return bncl(*words, "--json", folder / "e.json", *more)
+
+
+def test_eval_shows_the_baselines_beside_the_model(bncl: Bncl, split: Path) -> None:
     scores_only = ["zero-shot", "top-κ", "λ-quantile"]
     learners = ["ML-kNN", "ML-ARAM", "TF-IDF + LinearSVC", "encoder + logistic regression"]
+    baselines = ["--baselines", "--training", split / "features"]
 
     def shown(model: str, *more: object) -> tuple[Result, list[str], int]:
-        words = ["eval", folder / model, folder / "features", "--truth", truth, "--json", folder / "e.json"]
-        result = bncl(*words, *training, *more)
+        result = evaluate(bncl, split, model, *baselines, *more)
         assert result.exit_code == 0, result.output
-        content = json.loads((folder / "e.json").read_text())
+        content = json.loads((split / "e.json").read_text())
         for name, metrics in content["baselines"].items():
             assert name in result.output
             assert f"{metrics['HA']:.4f}" in result.output
         return result, list(content["baselines"]), content["baselines_annotated_texts"]
 
-    assert train(bncl, folder).exit_code == 0
+    assert train(bncl, split).exit_code == 0
     assert shown("model")[1:] == (scores_only, 0)
-    result, names, count = shown("model", "--annotated", truth)
-    assert (names, count) == ([*scores_only, *learners], 60)
-    assert "learned from 60 annotated texts that the model did not see" in result.output
+    result, names, count = shown("model", "--annotated", split / "train.jsonl")
+    assert (names, count) == ([*scores_only, *learners], 40)
+    assert "The baselines that learn saw 40 annotated texts that the model did not see" in result.output
 
-    some = ["--setting", "scarce-annotation", "--annotated", truth, "--annotations", 20]
-    assert train(bncl, folder, *some, out="scarce").exit_code == 0
-    result, names, count = shown("scarce", "--annotated", truth)
+    some = ["--setting", "scarce-annotation", "--annotated", split / "train.jsonl", "--annotations", 20]
+    assert train(bncl, split, *some, out="scarce").exit_code == 0
+    result, names, count = shown("scarce", "--annotated", split / "train.jsonl")
     assert (names, count) == ([*scores_only, *learners], 20)
-    assert "learned from 20 annotated texts that the model was trained on" in result.output
+    assert "The baselines that learn saw 20 annotated texts that the model was trained on" in result.output
 
 
-def test_bad_use_of_baselines_is_one_sentence(bncl: Bncl, folder: Path) -> None:
-    truth = folder / "texts.jsonl"
-    some = ["--setting", "scarce-annotation", "--annotated", truth, "--annotations", 20]
-    assert train(bncl, folder, *some).exit_code == 0
-    words = ["eval", folder / "model", folder / "features", "--truth", truth]
-    refused(bncl(*words, "--baselines"), "The baselines need the scored training texts: add --training FEATURES")
-    refused(bncl(*words, "--annotated", truth), "Only the baselines look at --annotated: add --baselines")
-    training = ["--baselines", "--training", folder / "features"]
-    refused(bncl(*words, *training), "trained on 20 annotated texts; give them to the baselines too, with --annotated")
-    few = folder / "few.jsonl"
-    few.write_text("".join(truth.read_text().splitlines(keepends=True)[:3]))
-    refused(bncl(*words, *training, "--annotated", few), "The file of annotated texts has no text with id 't")
+def test_bad_use_of_baselines_is_one_sentence(bncl: Bncl, split: Path) -> None:
+    known = split / "train.jsonl"
+    some = ["--setting", "scarce-annotation", "--annotated", known, "--annotations", 20]
+    assert train(bncl, split, *some).exit_code == 0
+
+    def wrong(*more: object) -> Result:
+        result = evaluate(bncl, split, "model", *more)
+        assert not (split / "e.json").exists()
+        return result
+
+    training = ["--baselines", "--training", split / "features"]
+    refused(wrong("--baselines"), "The baselines need the scored training texts: add --training FEATURES")
+    refused(wrong("--annotated", known), "Only the baselines look at --annotated: add --baselines")
+    refused(wrong(*training), "trained on 20 annotated texts; give them to the baselines too, with --annotated")
+    few = split / "few.jsonl"
+    few.write_text("".join(known.read_text().splitlines(keepends=True)[:3]))
+    refused(wrong(*training, "--annotated", few), "The file of annotated texts has no text with id 't")
+    assert train(bncl, split, *NO_PRIORS(split), out="free").exit_code == 0
+    both = evaluate(bncl, split, "free", *training, "--annotated", split / "texts.jsonl")
+    refused(both, "The text 't40' is both an annotated text and a test text")
 
 
 def test_a_place_that_cannot_be_written_is_named(bncl: Bncl, folder: Path) -> None:

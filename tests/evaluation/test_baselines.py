@@ -83,6 +83,12 @@ def test_ml_aram_stretches_a_box_and_counts() -> None:
     assert len(MLARAM(vigilance=0.99).fit(vectors, truth).boxes_) == 3
 
 
+def test_ml_aram_gives_no_label_where_the_nearest_texts_have_none() -> None:
+    vectors = np.array([[0.1, 0.1], [0.9, 0.9]], dtype=np.float32)
+    truth = csr_array(np.array([[0, 0], [0, 1]], dtype=bool))
+    assert MLARAM().fit(vectors, truth).predict(vectors).tolist() == truth.toarray().tolist()
+
+
 def test_ml_aram_takes_vectors_of_any_range() -> None:
     vectors = np.array([[-2.0, 3.0], [3.0, -2.0]], dtype=np.float32)
     truth = csr_array(np.eye(2, dtype=bool))
@@ -135,6 +141,17 @@ def test_prevalence_quantile_takes_the_share_of_training_texts() -> None:
     assert new.tolist() == [[True, True], [False, False]]
 
 
+def test_a_label_that_is_no_candidate_is_never_given(features: Features, corpus: Corpus, priors: Supervision) -> None:
+    # Only the first two labels are candidates, the others score 0, as a sparse store is read.
+    kept = torch.zeros(6, dtype=torch.bool)
+    kept[:2] = True
+    sparse = Features(features.ids, features.labels, features.entailment * kept, features.contradiction * kept)
+    given = Evidence(sparse, sparse, priors, None, corpus.texts, lambda texts: torch.zeros(len(texts), 1))
+    said = BASELINES["λ-quantile"].decide(given)
+    assert said[:, :2].any()
+    assert not said[:, 2:].any()
+
+
 @pytest.fixture
 def evidence(features: Features, corpus: Corpus, priors: Supervision) -> Evidence:
     """The first 40 texts are annotated; vectors know the truth, but for some noise."""
@@ -169,5 +186,8 @@ def test_without_annotated_texts_only_scores_are_used(features: Features, corpus
     assert [name for name, _ in run_baselines(given)] == ["zero-shot", "top-κ", "λ-quantile"]
     with pytest.raises(InputError, match="needs annotated texts"):
         BASELINES["ML-kNN"].decide(given)
+    other = Features(features.ids, features.labels, features.entailment, features.contradiction, {"name": "other"})
+    with pytest.raises(InputError, match="scored by another scorer"):
+        Evidence(other, features, priors, None, corpus.texts, encode)
     with pytest.raises(InputError, match="60 scored texts, but 59 texts"):
         Evidence(features, features, priors, None, corpus.texts[1:], encode)

@@ -42,6 +42,11 @@ class Evidence:
 
     def __post_init__(self) -> None:
         self.train.labels.check_same(self.test.labels, "the training features", "the test features")
+        if self.train.scorer != self.test.scorer:
+            raise InputError(
+                "The training texts were scored by another scorer than the test texts, or with other options: "
+                "thresholds cannot be carried over."
+            )
         if len(self.test_texts) != len(self.test):
             raise InputError(f"There are {len(self.test)} scored texts, but {len(self.test_texts)} texts.")
 
@@ -71,6 +76,13 @@ class Baseline(NamedTuple):
     """Returns which labels each text has; boolean, (texts, labels)."""
 
 
+def _quantile(given: Evidence) -> NDArray[np.bool_]:
+    said = prevalence_quantile(given.test.entailment, given.train.entailment, given.priors.prevalence)
+    # A label that was not even a candidate for a text has no score, and a threshold may be as low as that.
+    scored: NDArray[np.bool_] = (given.test.entailment > 0).numpy()
+    return said & scored
+
+
 def _ml_knn(given: Evidence) -> NDArray[np.bool_]:
     return MLkNN().fit(given.example_vectors, given.examples.annotations).predict(given.test_vectors)
 
@@ -91,10 +103,7 @@ def _logistic(given: Evidence) -> NDArray[np.bool_]:
 BASELINES = {
     "zero-shot": Baseline(False, lambda given: given.test.zero_shot().numpy()),
     "top-κ": Baseline(False, lambda given: top_cardinality(given.test.entailment, given.priors.cardinality)),
-    "λ-quantile": Baseline(
-        False,
-        lambda given: prevalence_quantile(given.test.entailment, given.train.entailment, given.priors.prevalence),
-    ),
+    "λ-quantile": Baseline(False, _quantile),
     "ML-kNN": Baseline(True, _ml_knn),
     "ML-ARAM": Baseline(True, _ml_aram),
     "TF-IDF + LinearSVC": Baseline(True, _tfidf_svc),

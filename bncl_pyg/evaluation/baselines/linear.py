@@ -35,7 +35,8 @@ class TfidfSVC(BaseEstimator):
         self.always_, self.learned_ = _kinds(annotations)
         columns = csr_array(annotations).astype(np.int8).tocsc()
         self.machines_ = [
-            LinearSVC().fit(vectors, columns[:, [label]].toarray().ravel()) for label in np.flatnonzero(self.learned_)
+            LinearSVC(random_state=0).fit(vectors, columns[:, [label]].toarray().ravel())
+            for label in np.flatnonzero(self.learned_)
         ]
         return self
 

@@ -85,6 +85,7 @@ class MLARAM(BaseEstimator):
         order = np.argsort(-votes, axis=1, kind="stable")
         ranked = np.take_along_axis(votes, order, axis=1)
         kept = np.argmax(-np.diff(ranked, axis=1), axis=1) + 1
+        kept[ranked[:, 0] <= 0] = 0  # the nearest prototypes are of texts without any label
         said = np.zeros(votes.shape, dtype=bool)
         np.put_along_axis(said, order, np.arange(votes.shape[1]) < kept[:, None], axis=1)
         return said
