@@ -190,8 +190,8 @@ def _introduction(outcomes: Outcomes) -> str:
         f"split, except in scarce-annotation, which estimates them from the annotated texts. Last epoch; nothing is "
         f"chosen on test labels. Mean ± standard deviation over seeds: {seeds}; a method without chance runs once. "
         f"`paper` follows the paper, `reference` its authors' code; in italics what the paper prints. At the same "
-        f"level and seed all methods see the same annotated texts, except `reference`, which draws with replacement: at "
-        f"100% it sees about two thirds."
+        f"level and seed all methods see the same annotated texts, except `reference`, which draws with replacement "
+        f"and at 100% sees about two thirds."
     )
 
 
