@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.corpus.labels import digest
 from bncl_pyg.corpus.rows import read_rows
 from bncl_pyg.errors import InputError
 from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_json, write_jsonl, write_manifest
@@ -49,7 +50,8 @@ class BNCLClassifier(BaseEstimator):
         graph_: the graph that was used.
         model_: the trained network.
         supervision_: the κ, λ and annotated texts that training saw.
-        annotated_ids_: the ids of these texts.
+        annotated_: the labels of these texts by id.
+        texts_digest_: a hash of the training texts' ids.
         log_: the losses of every epoch.
     """
 
@@ -112,7 +114,8 @@ class BNCLClassifier(BaseEstimator):
             trainer.run(keeper, progress)
         self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision
         self.model_, self.log_, self.scorer_ = model.eval(), trainer.log, features.scorer
-        self.annotated_ids_ = tuple(features.ids[row] for row in supervision.annotated)
+        self.annotated_ = _annotated(supervision, features)
+        self.texts_digest_ = digest(features.ids)
         self.about_ = {
             "setting": str(setting),
             "seed": self.seed,
@@ -161,12 +164,14 @@ class BNCLClassifier(BaseEstimator):
             save_file(self.model_.state_dict(), weights)
             self.labels_.write(folder / "labels.jsonl")
             self.supervision_.write_priors(folder / "priors.json", self.labels_)
-            write_jsonl(folder / "annotated.jsonl", ({"id": identifier} for identifier in self.annotated_ids_))
+            rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated_.items())
+            write_jsonl(folder / "annotated.jsonl", rows)
             (folder / "graph").mkdir()
             self.graph_.write_into(folder / "graph")
             write_json(folder / "training.json", [asdict(entry) for entry in self.log_])
             content = {
                 **self.about_,
+                "texts_digest": self.texts_digest_,
                 "recipe": self.recipe_.as_dict(),
                 "scorer": self.scorer_,
                 "versions": {name: version(name) for name in ("bncl-pyg", "torch", "torch-geometric")},
@@ -194,7 +199,9 @@ class BNCLClassifier(BaseEstimator):
         loaded.model_.load_state_dict(load_file(weights))
         loaded.model_.eval()
         loaded.log_ = [EpochLog(**entry) for entry in _read_log(folder / "training.json")]
-        loaded.annotated_ids_ = tuple(row.identifier("id") for row in read_rows(folder / "annotated.jsonl"))
+        rows = read_rows(folder / "annotated.jsonl")
+        loaded.annotated_ = {row.identifier("id"): tuple(row.strings("labels")) for row in rows}
+        loaded.texts_digest_ = manifest["texts_digest"]
         loaded.scorer_ = made_by
         loaded.about_ = {key: manifest[key] for key in ("setting", "seed", "sharpness", "texts", "annotated_texts")}
         return loaded
@@ -245,6 +252,15 @@ def _setting(name: str) -> Setting:
         return Setting(name)
     except ValueError:
         raise InputError(f"There is no setting '{name}'; there are: {', '.join(Setting)}.") from None
+
+
+def _annotated(supervision: Supervision, features: Features) -> dict[str, tuple[str, ...]]:
+    """Return the labels of the annotated texts by id."""
+    if supervision.annotations is None:
+        return {}
+    columns = (supervision.annotations[[row]].indices for row in range(len(supervision.annotated)))
+    names = (tuple(features.labels.names[column] for column in sorted(found)) for found in columns)
+    return dict(zip((features.ids[row] for row in supervision.annotated), names, strict=True))
 
 
 def _network(graph: SignedLabelGraph, recipe: Recipe) -> BNCL:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from bncl_pyg.classifier import BNCLClassifier
     from bncl_pyg.evaluation import BaselineInputs
 
+SHOWN = ("ebF1", "miF1", "maF1")
+
 
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
@@ -60,12 +62,18 @@ def evaluate(
     found = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), inputs)
     if json is not None:
         write_json(json, found.as_dict())
-    metrics_table(f"{found.texts} texts, {len(found.labels)} labels", {**found.baselines, "model": found.metrics})
+    methods = {**found.baselines, "model": found.metrics}
+    metrics_table(f"{found.texts} texts, {len(found.labels)} labels", methods)
     if found.annotated:
-        whose = "that the model was trained on" if classifier.annotated_ids_ else "that the model did not see"
-        typer.echo(f"The baselines that learn saw {found.annotated} annotated texts {whose}.")
+        whose = "the model learned too" if classifier.annotated_ else "the model was not told"
+        typer.echo(f"The baselines that learn were given {found.annotated} annotated texts, whose labels {whose}.")
+    if inputs is not None:
+        best = {metric: max(methods, key=lambda name: getattr(methods[name], metric)) for metric in SHOWN}
+        typer.echo("Best: " + ", ".join(f"{metric} {name}" for metric, name in best.items()) + ".")
     ranking = ", ".join(f"{name} {value:.4g}" for name, value in found.ranking.items())
-    typer.echo(f"Model: {ranking}; {found.cardinality:.3g} labels a text predicted")
+    typer.echo(f"Model: {ranking}; {found.cardinality:.3g} labels a text predicted, {found.true_cardinality:.3g} true")
+    if json is not None:
+        typer.echo(f"{json}: all of this, and a table by label")
 
 
 def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "BaselineInputs":

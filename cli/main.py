@@ -61,7 +61,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes.")] = False,
     _version: Annotated[
         bool,
         typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True),
@@ -72,6 +72,10 @@ def _options(
     logger = logging.getLogger("bncl_pyg")
     logger.handlers = [handler]
     logger.setLevel(logging.ERROR if quiet else logging.INFO)
+    if quiet:
+        from .show import err
+
+        err.quiet = True
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """A trained classifier against the truth, beside the scores that it started from and what one could use instead."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,13 @@ from torch import Tensor
 
 from bncl_pyg.classifier import BNCLClassifier
 from bncl_pyg.corpus import Corpus, rows_of
+from bncl_pyg.corpus.labels import digest
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation.baselines import Evidence, run_baselines
 from bncl_pyg.evaluation.metrics import LabelScores, Metrics, coverage, evaluate, label_table, precision_at
 from bncl_pyg.nli import Features
+
+log = logging.getLogger(__name__)
 
 BEST = (1, 3, 5)
 """The k of precision@k."""
@@ -31,6 +35,8 @@ class Evaluation:
     ranking: dict[str, float]
     cardinality: float
     """How many labels a text is given on average."""
+    true_cardinality: float
+    """How many it has."""
     labels: list[LabelScores]
 
     def as_dict(self) -> dict[str, Any]:
@@ -42,6 +48,7 @@ class Evaluation:
             "ranking": self.ranking,
             "texts": self.texts,
             "predicted_cardinality": self.cardinality,
+            "true_cardinality": self.true_cardinality,
             "labels": [row._asdict() for row in self.labels],
         }
 
@@ -62,24 +69,56 @@ class BaselineInputs:
 
     def evidence(self, classifier: BNCLClassifier, test: Features, texts: Sequence[str]) -> Evidence:
         """Return what the model saw, for the baselines to see; annotated texts must not be among the test texts."""
-        used = list(dict.fromkeys(classifier.annotated_ids_))
+        if digest(self.training.ids) != classifier.texts_digest_:
+            raise InputError(
+                f"The model was trained on {classifier.about_['texts']} texts, but the folder of training features "
+                f"holds others ({len(self.training)}): give the folder that 'bncl train' was given."
+            )
         annotated = self.annotated
-        if used and annotated is None:
+        if classifier.annotated_:
+            annotated = self._the_models_own(classifier)
+        if annotated is not None:
+            _check_apart(annotated, test.ids, texts)
+        return Evidence(self.training, test, classifier.supervision_, annotated, texts, self.encode)
+
+    def _the_models_own(self, classifier: BNCLClassifier) -> Corpus:
+        """Return the annotated texts that the model was trained on."""
+        used, given = classifier.annotated_, self.annotated
+        if given is None:
             raise InputError(
                 f"The model was trained on {len(used)} annotated texts; give them to the baselines too, "
                 f"with --annotated TEXTS."
             )
-        if used and annotated is not None:
-            annotated = annotated.rows(rows_of(used, annotated.ids, "The file of annotated texts"))
-        if annotated is not None:
-            tested = set(zip(test.ids, texts, strict=True))
-            for identifier, text in zip(annotated.ids, annotated.texts, strict=True):
-                if (identifier, text) in tested:
-                    raise InputError(
-                        f"The text '{identifier}' is both an annotated text and a test text: the baselines would "
-                        f"learn what they are tested on."
-                    )
-        return Evidence(self.training, test, classifier.supervision_, annotated, texts, self.encode)
+        missing = sorted(used.keys() - set(given.ids))
+        if missing:
+            raise InputError(
+                f"The annotated texts lack {len(missing)} of the {len(used)} that the model was trained on, such as "
+                f"'{missing[0]}': give the file that 'bncl train' was given."
+            )
+        own = given.rows(rows_of(list(used), given.ids, "The file of annotated texts"))
+        assert own.annotations is not None
+        for row, (identifier, names) in enumerate(used.items()):
+            if {classifier.labels_.place(name) for name in names} != set(own.annotations[[row]].indices.tolist()):
+                raise InputError(
+                    f"The annotated text '{identifier}' has other labels than when the model was trained: "
+                    f"{', '.join(names) or 'none'}."
+                )
+        return own
+
+
+def _check_apart(annotated: Corpus, ids: Sequence[str], texts: Sequence[str]) -> None:
+    """Refuse annotated texts that are test texts; the same words under another id, as data sets have them, are said."""
+    tested = set(zip(ids, texts, strict=True))
+    for identifier, text in zip(annotated.ids, annotated.texts, strict=True):
+        if (identifier, text) in tested:
+            raise InputError(
+                f"The text '{identifier}' is both an annotated text and a test text: the baselines would learn what "
+                f"they are tested on; give training texts as --annotated."
+            )
+    known = set(texts)
+    same = sum(text in known for text in annotated.texts)
+    if same:
+        log.warning("%d annotated texts are, word for word, test texts too: the baselines know their labels.", same)
 
 
 def evaluate_classifier(
@@ -111,5 +150,6 @@ def evaluate_classifier(
         annotated=annotated,
         ranking={**ranking, "coverage": coverage(true, scores)},
         cardinality=float(np.mean(predicted.sum(axis=1))),
+        true_cardinality=true.nnz / len(features),
         labels=label_table(true, predicted, features.labels),
     )

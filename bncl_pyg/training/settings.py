@@ -44,12 +44,12 @@ def supervise(
     """
     if (setting is Setting.SCARCE_ANNOTATION) == (priors is not None):
         verb = "estimates cardinality and prevalence from the annotated texts: leave priors out"
-        raise InputError(f"The setting {setting} {verb if priors is not None else 'needs priors'}.")
+        raise InputError(f"The setting {setting} {verb if priors is not None else 'needs priors (--priors)'}.")
     if (setting is Setting.ANNOTATION_FREE) == (annotated is not None):
         verb = (
             "takes no annotated texts; domain-supervisor takes both"
             if annotated is not None
-            else "needs annotated texts"
+            else "needs annotated texts (--annotated)"
         )
         raise InputError(f"The setting {setting} {verb}.")
     if annotated is None:

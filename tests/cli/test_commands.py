@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from bncl_cli.main import app
+from bncl_cli.show import err
 from typer.testing import CliRunner, Result
 
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
@@ -244,13 +245,15 @@ def test_eval_shows_the_baselines_beside_the_model(bncl: Bncl, split: Path) -> N
     assert shown("model")[1:] == (scores_only, 0)
     result, names, count = shown("model", "--annotated", split / "train.jsonl")
     assert (names, count) == ([*scores_only, *learners], 40)
-    assert "The baselines that learn saw 40 annotated texts that the model did not see" in result.output
+    assert "were given 40 annotated texts, whose labels the model was not told" in result.output
+    assert "Best: ebF1 " in result.output
+    assert "true\n" in result.output
 
     some = ["--setting", "scarce-annotation", "--annotated", split / "train.jsonl", "--annotations", 20]
     assert train(bncl, split, *some, out="scarce").exit_code == 0
     result, names, count = shown("scarce", "--annotated", split / "train.jsonl")
     assert (names, count) == ([*scores_only, *learners], 20)
-    assert "The baselines that learn saw 20 annotated texts that the model was trained on" in result.output
+    assert "were given 20 annotated texts, whose labels the model learned too" in result.output
 
 
 def test_bad_use_of_baselines_is_one_sentence(bncl: Bncl, split: Path) -> None:
@@ -269,10 +272,30 @@ def test_bad_use_of_baselines_is_one_sentence(bncl: Bncl, split: Path) -> None:
     refused(wrong(*training), "trained on 20 annotated texts; give them to the baselines too, with --annotated")
     few = split / "few.jsonl"
     few.write_text("".join(known.read_text().splitlines(keepends=True)[:3]))
-    refused(wrong(*training, "--annotated", few), "The file of annotated texts has no text with id 't")
+    refused(wrong(*training, "--annotated", few), "of the 20 that the model was trained on, such as 't")
+    other = split / "other.jsonl"
+    rows = [json.loads(line) for line in known.read_text().splitlines()]
+    other.write_text("".join(json.dumps({**row, "labels": ["gold", "corn", "rates"]}) + "\n" for row in rows))
+    refused(wrong(*training, "--annotated", other), "has other labels than when the model was trained")
+    test_scores = ["--baselines", "--training", split / "test-features"]
+    refused(wrong(*test_scores, "--annotated", known), "trained on 60 texts, but the folder of training features")
     assert train(bncl, split, *NO_PRIORS(split), out="free").exit_code == 0
     both = evaluate(bncl, split, "free", *training, "--annotated", split / "texts.jsonl")
     refused(both, "The text 't40' is both an annotated text and a test text")
+    renamed = split / "renamed.jsonl"
+    rows = [json.loads(line) for line in (split / "test.jsonl").read_text().splitlines()]
+    renamed.write_text("".join(json.dumps({**row, "id": f"new-{row['id']}"}) + "\n" for row in rows))
+    said = evaluate(bncl, split, "free", *training, "--annotated", renamed)
+    assert said.exit_code == 0
+    assert "Warning: 20 annotated texts are, word for word, test texts too" in said.stderr
+
+
+def test_quiet_shows_no_bar_and_no_note(bncl: Bncl, folder: Path) -> None:
+    words = ["featurize", folder / "texts.jsonl", "--labels", folder / "labels.jsonl", "--out", folder / "q"]
+    try:
+        assert bncl("--quiet", *words).stderr == ""
+    finally:
+        err.quiet = False
 
 
 def test_a_place_that_cannot_be_written_is_named(bncl: Bncl, folder: Path) -> None:
