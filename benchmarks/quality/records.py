@@ -1,5 +1,6 @@
 """What has been measured so far: a JSON file a data set, written after every trial, so that a stopped run goes on."""
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from benchmarks.quality.plan import REVISION, Trial
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import about_this_run
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import read_json, write_json
+from bncl_pyg.files import read_json, write_bytes
 
 
 class Records:
@@ -54,4 +55,10 @@ class Records:
         """Keep an outcome, on disk too."""
         about = {"trial": trial.as_dict(), "seed": seed, "session": len(self.sessions) - 1}
         self.runs[trial, seed] = {**about, **outcome.as_dict()}
-        write_json(self.path, {**self.content, "sessions": self.sessions, "runs": list(self.runs.values())})
+        self.write()
+
+    def write(self) -> None:
+        """Write the file: an outcome a line, so that a difference between two versions can be read."""
+        start = json.dumps({**self.content, "sessions": self.sessions}, indent=2, ensure_ascii=False)
+        runs = ",\n    ".join(json.dumps(run, ensure_ascii=False) for run in self.runs.values())
+        write_bytes(self.path, f'{start.removesuffix("}").rstrip()},\n  "runs": [\n    {runs}\n  ]\n}}\n'.encode())
