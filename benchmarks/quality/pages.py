@@ -26,8 +26,8 @@ from bncl_pyg.files import read_json, write_bytes
 
 HEADLINE = ("ebF1", "miF1", "maF1")
 LITERAL = (
-    "`literal L4` is without the cap that counts a state above 1 as 1: that loss has no lower bound. The cap was settled "
-    "on after test figures with and without it had been seen, on Reuters and on the demonstration set."
+    "`literal L4` is without the cap that counts a state above 1 as 1: that loss has no lower bound. The cap was "
+    "settled on after test figures with and without it had been seen, on Reuters and on the demonstration set."
 )
 
 
