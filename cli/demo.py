@@ -74,10 +74,11 @@ def demo(
         given = ", ".join(descriptions[name] for name in row["labels"]) or "none"
         typer.echo(f"  {text.splitlines()[0][:70]}  →  {given}")
     typer.echo(
-        "\nNext, look at the graph and at a label table:\n"
+        "\nNext, look at the graph, at a label table, and at what you would use instead:\n"
         f"  bncl graph stats {graph}\n"
         f"  bncl graph plot {graph} --out {out / 'graph.png'}\n"
-        f"  bncl eval {free} {_shown(test_features)} --truth {_shown(test_file)} --json {out / 'eval.json'}"
+        f"  bncl eval {free} {_shown(test_features)} --truth {_shown(test_file)} --json {out / 'eval.json'} "
+        f"--baselines --training {_shown(train_features)}"
     )
 
 
