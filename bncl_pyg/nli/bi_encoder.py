@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from bncl_pyg.nli.encoder import SentenceEncoder
@@ -23,6 +24,7 @@ class BiEncoderScorer:
     def __init__(self, encoder: SentenceEncoder, head: Head, name: str) -> None:
         self.encoder, self.head, self.name = encoder, head, name
         self._hypotheses: tuple[tuple[str, ...], Tensor] | None = None
+        self._last: tuple[dict[str, int], Tensor] = ({}, torch.empty(0, 0))
 
     def about(self) -> dict[str, Any]:
         """Return what decides the scores."""
@@ -30,14 +32,26 @@ class BiEncoderScorer:
 
     def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
         """Return entailment and contradiction; see `Scorer`."""
-        unique = list(dict.fromkeys(texts))
-        place = {text: row for row, text in enumerate(unique)}
-        vectors = self.encoder.encode(unique)[[place[text] for text in texts]]
+        vectors = self.vectors(texts)
         against = self._encoded(hypotheses)
         if pairs is not None:
             return self.head.pairs(vectors, against, pairs)
         scores: Tensor = self.head(vectors, against)
         return scores
+
+    def vectors(self, texts: Sequence[str]) -> Tensor:
+        """Return unit vectors, (texts, dimensions); those of the last call are remembered."""
+        place, vectors = self._last
+        new = [text for text in dict.fromkeys(texts) if text not in place]
+        if new:
+            there = {text: row for row, text in enumerate(new, start=len(vectors))}
+            encoded = self.encoder.encode(new)
+            vectors = torch.cat([vectors, encoded]) if len(vectors) else encoded
+            place = {text: place[text] if text in place else there[text] for text in texts}
+            rows = list(place.values())
+            self._last = dict(zip(place, range(len(rows)), strict=True)), vectors[rows]
+            place, vectors = self._last
+        return vectors[[place[text] for text in texts]]
 
     def _encoded(self, hypotheses: Sequence[str]) -> Tensor:
         key = tuple(hypotheses)

@@ -119,6 +119,10 @@ class CrossEncoderScorer:
                 hashlib.file_digest(file, lambda: total)
         return total.hexdigest()
 
+    def vectors(self, texts: Sequence[str]) -> None:  # noqa: ARG002 (part of `Scorer`)
+        """Return nothing: a classifier reads text and hypothesis together."""
+        return
+
     def about(self) -> dict[str, Any]:
         """Return what decides the scores."""
         return {

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from bncl_pyg.corpus.labels import LabelSet
@@ -23,6 +24,8 @@ class Features:
         entailment: float32, (texts, labels), in [0, 1].
         contradiction: float32, (texts, labels), in [0, 1].
         scorer: what made the scores (model, weights hash, template), carried along to the trained model.
+        vectors: what the scorer's sentence encoder makes of each text, if it has one; float32, (texts, dimensions).
+        words: how often each text has a word of each bucket, where that was counted; (texts, buckets).
     """
 
     ids: tuple[str, ...]
@@ -30,6 +33,8 @@ class Features:
     entailment: Tensor
     contradiction: Tensor
     scorer: dict[str, Any] = field(default_factory=dict)
+    vectors: Tensor | None = None
+    words: csr_array | None = None
 
     def __post_init__(self) -> None:
         expected = (len(self.ids), len(self.labels))
@@ -50,6 +55,9 @@ class Features:
                 f"Entailment and contradiction of text '{self.ids[text]}' and label '{self.labels.names[label]}' "
                 f"add up to more than 1."
             )
+        for name, content in (("vectors", self.vectors), ("words", self.words)):
+            if content is not None and content.shape[0] != len(self.ids):
+                raise InputError(f"There are {name} of {content.shape[0]} texts, but there are {len(self.ids)} texts.")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -57,3 +65,7 @@ class Features:
     def zero_shot(self) -> Tensor:
         """Return the decisions before any training, q > q̄; boolean, (texts, labels)."""
         return torch.gt(self.entailment, self.contradiction)
+
+    def zero_shot_probabilities(self) -> Tensor:
+        """Return q / (q + q̄), which is above a half where `zero_shot` says yes; (texts, labels)."""
+        return self.entailment / (self.entailment + self.contradiction).clamp_min(1e-12)

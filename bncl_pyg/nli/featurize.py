@@ -14,6 +14,7 @@ from bncl_pyg.corpus.labels import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.nli.scorer import TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
 from bncl_pyg.nli.store import Dtype, FeatureStore, Span, TextIndex, text_hash, writing
+from bncl_pyg.nli.words import word_counts
 
 SAMPLE_TEXTS, SAMPLE_SHARE = 50, 0.1
 """The recall of candidates is estimated on so many texts, or on fewer if scoring them in full would cost more than this
@@ -86,14 +87,18 @@ def featurize(
         hypotheses = hypotheses_of(store.labels.descriptions, template)
         work = _Work(store, scorer, ranker or scorer, hypotheses, candidates)
         missing = store.missing()
-        todo: dict[Span, list[Span]] = {}
+        todo: dict[Span, list[Span]] = {rows: [] for rows in store.grid.rows}
         for rows, columns in missing:
-            todo.setdefault(rows, []).append(columns)
+            todo[rows].append(columns)
+        unread = set(store.missing_texts())
+        todo = {rows: columns for rows, columns in todo.items() if columns or rows in unread}
         if start is not None:
             start(len(ids), len(ids) - sum(rows[1] - rows[0] for rows in todo))
         for rows, content in _grouped(texts(), store, todo):
             for columns in todo[rows]:
                 work.do(rows, columns, content)
+            if rows in unread:
+                store.put_texts(rows, scorer.vectors(content), word_counts(content))
             if progress is not None:
                 progress(rows[1] - rows[0])
         recall = None if candidates is None else work.recall(texts)

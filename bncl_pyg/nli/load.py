@@ -9,6 +9,7 @@ from bncl_pyg.files import read_json
 from bncl_pyg.hub import local_folder
 from bncl_pyg.nli.features import Features
 from bncl_pyg.nli.scorer import MAX_TOKENS, TEMPLATE, Scorer, hypotheses_of
+from bncl_pyg.nli.words import word_counts
 
 if TYPE_CHECKING:
     from bncl_pyg.nli.bi_encoder import BiEncoderScorer
@@ -68,7 +69,11 @@ def embedded_scorer(max_tokens: int = MAX_TOKENS, backend: str = "torch") -> "Bi
 def score_texts(corpus: Corpus, labels: LabelSet, scorer: Scorer, template: str = TEMPLATE) -> Features:
     """Score texts in memory; for many texts, `featurize` keeps them on disk."""
     entailment, contradiction = scorer.score(corpus.texts, hypotheses_of(labels.descriptions, template))
-    return Features(corpus.ids, labels, entailment, contradiction, {**scorer.about(), "template": template})
+    about = {**scorer.about(), "template": template}
+    vectors = scorer.vectors(corpus.texts)
+    # Rounded as in a store, so that a text is the same text either way.
+    vectors = None if vectors is None else vectors.half().float()
+    return Features(corpus.ids, labels, entailment, contradiction, about, vectors, word_counts(corpus.texts))
 
 
 def _shown(name: str) -> str:

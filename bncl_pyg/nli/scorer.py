@@ -43,6 +43,10 @@ class Scorer(Protocol):
         """
         ...
 
+    def vectors(self, texts: Sequence[str]) -> Tensor | None:
+        """Return what its sentence encoder makes of texts, (texts, dimensions), or `None` if it has none."""
+        ...
+
 
 def hypotheses_of(descriptions: Sequence[str], template: str = TEMPLATE) -> list[str]:
     """Put each description into the template, which must name the place with `{}` once."""

@@ -5,6 +5,8 @@
       texts.jsonl                          {"id", "sha256"} in the order of the rows
       labels.jsonl                         {"label", "description"} in the order of the columns
       block-r00000000-c000000.safetensors  "entailment" and "contradiction", (rows, columns)
+      text-r00000000.safetensors           "vectors" (rows, dimensions) of the scorer's encoder, if it has one; words:
+                                           "word_buckets", "word_counts" (entries,), "word_starts" (rows + 1,)
 
 Rows and columns are cut into groups; a block is one group of rows by one group of columns. Texts and labels that come
 later are groups of their own, so that what is there is never touched. In a sparse store a block holds each text's
@@ -22,9 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
+from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
 from bncl_pyg.corpus.labels import LabelSet
@@ -41,6 +45,7 @@ from bncl_pyg.files import (
     write_manifest,
 )
 from bncl_pyg.nli.features import Features
+from bncl_pyg.nli.words import BUCKETS
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +53,8 @@ Dtype = Literal["float16", "float32"]
 DTYPES = {"float16": torch.float16, "float32": torch.float32}
 BLOCK_TEXTS = 4096
 """How many texts a block has where the scores are there already."""
+MOST_COUNT = 2**15 - 1
+"""How often a word is counted in a text at most."""
 Span = tuple[int, int]
 """The first row or column of a group and the one after its last."""
 
@@ -91,6 +98,11 @@ def block_name(rows: Span, columns: Span) -> str:
     return f"block-r{rows[0]:08d}-c{columns[0]:06d}.safetensors"
 
 
+def text_name(rows: Span) -> str:
+    """Return the file name of what is known of a group of texts besides their scores."""
+    return f"text-r{rows[0]:08d}.safetensors"
+
+
 def cut(start: int, stop: int, size: int) -> list[Span]:
     """Cut a range into groups of at most `size`."""
     return [(first, min(first + size, stop)) for first in range(start, stop, size)]
@@ -119,10 +131,25 @@ class FeatureStore:
             name: (part.to(number_type) if part.is_floating_point() else part.to(torch.int32)).contiguous()
             for name, part in scores.items()
         }
-        file = self.path / block_name(rows, columns)
+        self._put(block_name(rows, columns), tensors)
+
+    def missing_texts(self) -> list[Span]:
+        """Return the groups of rows whose vectors and words are still to be found."""
+        return [rows for rows in self.grid.rows if text_name(rows) not in self.checksums]
+
+    def put_texts(self, rows: Span, vectors: Tensor | None, words: csr_array | None) -> None:
+        """Write what is known of a group of texts besides their scores."""
+        tensors = {} if vectors is None else {"vectors": vectors.half().contiguous()}
+        if words is not None:
+            tensors["word_buckets"] = torch.from_numpy(words.indices.astype(np.int32))
+            tensors["word_counts"] = torch.from_numpy(np.minimum(words.data, MOST_COUNT).astype(np.int16))
+            tensors["word_starts"] = torch.from_numpy(words.indptr.astype(np.int32))
+        self._put(text_name(rows), tensors)
+
+    def _put(self, name: str, tensors: dict[str, Tensor]) -> None:
         content = save(tensors)
-        write_bytes(file, content)
-        self.checksums[file.name] = hashlib.sha256(content).hexdigest()
+        write_bytes(self.path / name, content)
+        self.checksums[name] = hashlib.sha256(content).hexdigest()
         self.write_manifest()
 
     def get_row(self, row: int, columns: Span) -> dict[str, Tensor]:
@@ -157,7 +184,7 @@ class FeatureStore:
                 log.warning("%s is %s and is scored again.", file, "damaged" if file.exists() else "missing")
                 del self.checksums[name]
         for leftover in self.path.glob(".*.*"):
-            if leftover.name.startswith((".block-", ".manifest", ".texts", ".labels")):
+            if leftover.name.startswith((".block-", ".manifest", ".text", ".labels")):
                 leftover.unlink()
 
 
@@ -277,21 +304,53 @@ def read_features(path: Path) -> Features:
                 place.scatter_(1, scores["labels"].long(), scores[name].float())
             else:
                 place.copy_(scores[name])
+    vectors, words = _read_texts(store)
     template = {"template": store.about["template"]} if store.about["template"] else {}
     scorer = {**store.about["scorer"], **template}
-    return Features(store.index.ids, store.labels, entailment, contradiction, scorer)
+    return Features(store.index.ids, store.labels, entailment, contradiction, scorer, vectors, words)
+
+
+def _read_texts(store: FeatureStore) -> tuple[Tensor | None, csr_array | None]:
+    """Return vectors and words where all groups of rows have them."""
+    if store.missing_texts() or not store.grid.rows:
+        return None, None
+    parts = [_read_file(store, text_name(rows)) for rows in store.grid.rows]
+    vectors = words = None
+    if all("vectors" in part for part in parts):
+        vectors = torch.cat([part["vectors"] for part in parts]).float()
+    if all("word_starts" in part for part in parts):
+        starts = [part["word_starts"].numpy() for part in parts]
+        words = vstack(
+            [
+                csr_array(
+                    (part["word_counts"].numpy().astype(np.float32), part["word_buckets"].numpy(), start),
+                    shape=(len(start) - 1, BUCKETS),
+                )
+                for part, start in zip(parts, starts, strict=True)
+            ],
+            format="csr",
+        )
+    for found in (vectors, words):
+        if found is not None and found.shape[0] != len(store.index):
+            raise InputError(f"{store.path} is damaged: its files of texts hold {found.shape[0]} texts.")
+    return vectors, words
+
+
+def _read_file(store: FeatureStore, name: str) -> dict[str, Tensor]:
+    file = store.path / name
+    if not file.is_file():
+        raise InputError(f"{file} is missing; run bncl featurize again.")
+    if sha256_of(file) != store.checksums[name]:
+        raise InputError(f"{file} is damaged: its checksum is not the one in the manifest; run bncl featurize again.")
+    try:
+        return load_file(file)
+    except SafetensorError as error:
+        raise InputError(f"{file} is not a safetensors file ({error}).") from None
 
 
 def _read_block(store: FeatureStore, rows: Span, columns: Span) -> dict[str, Tensor]:
     file = store.path / block_name(rows, columns)
-    if not file.is_file():
-        raise InputError(f"{file} is missing; run bncl featurize again.")
-    if sha256_of(file) != store.checksums[file.name]:
-        raise InputError(f"{file} is damaged: its checksum is not the one in the manifest; run bncl featurize again.")
-    try:
-        scores = load_file(file)
-    except SafetensorError as error:
-        raise InputError(f"{file} is not a safetensors file ({error}).") from None
+    scores = _read_file(store, file.name)
     sparse = store.about["kind"] == "sparse"
     shape = (rows[1] - rows[0], store.about["candidates"] if sparse else columns[1] - columns[0])
     for name in ("entailment", "contradiction", *(["labels"] if sparse else [])):
@@ -309,6 +368,11 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
     # Where only ids are known, an id stands for its text.
     index = TextIndex(features.ids, tuple(text_hash(name) for name in features.ids))
     with writing(path, about, index, features.labels, BLOCK_TEXTS, fresh=overwrite) as store:
+        if features.vectors is not None or features.words is not None:
+            for rows in store.missing_texts():
+                span = slice(*rows)
+                vectors = None if features.vectors is None else features.vectors[span]
+                store.put_texts(rows, vectors, None if features.words is None else features.words[span])
         for rows, columns in store.missing():
             part = slice(*rows), slice(*columns)
             store.put(

@@ -56,7 +56,9 @@ def test_identical_texts_are_encoded_once(tiny_encoder: Path, monkeypatch: pytes
     monkeypatch.setattr(scorer.encoder, "encode", lambda texts: (seen.append(len(texts)), real(texts))[1])
     found = scorer.score(["gold", "wheat", "gold"], ["gold", "wheat"])
     scorer.score(["gold"], ["gold", "wheat"])
-    assert seen == [2, 2, 1]  # two texts, two hypotheses; then one text, and the hypotheses are known
+    scorer.score(["corn", "gold"], ["gold", "wheat"])
+    assert torch.allclose(scorer.vectors(["gold", "corn"]), real(["gold", "corn"]), atol=1e-6)
+    assert seen == [2, 2, 1]  # two texts, two hypotheses; then one new text, and the rest is known
     assert torch.equal(found[:, 0], found[:, 2])
 
 
