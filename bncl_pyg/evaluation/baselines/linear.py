@@ -9,11 +9,10 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
-from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation.metrics import evaluate
+from bncl_pyg.training.regression import Inputs, regress
 
 STRENGTHS = (1.0, 10.0, 100.0)
 HELD_OUT = 5
@@ -100,39 +99,8 @@ def _kinds(annotations: csr_array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
 def _regressions(
     vectors: NDArray[np.floating], truth: NDArray[np.bool_], strength: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return weights, (dimensions, labels), and intercepts, (labels,).
-
-    L-BFGS for all labels together, on coordinates in which the loss is about equally curved everywhere: the principal
-    axes of the centred vectors, each label's step along each axis divided by the root of the curvature at the start.
-    """
+    """Return weights, (dimensions, labels), and intercepts, (labels,)."""
     inputs, targets = torch.as_tensor(vectors, dtype=torch.float32), torch.from_numpy(truth).float()
-    texts, labels = targets.shape
-    if not labels:
-        return np.zeros((inputs.shape[1], 0), dtype=np.float32), np.zeros(0, dtype=np.float32)
-    centre, share = inputs.mean(dim=0), targets.mean(dim=0)
-    spread, axes = torch.linalg.eigh((inputs - centre).T @ (inputs - centre))
-    rotated = (inputs - centre) @ axes
-    curvature = share * (1 - share)
-    step = (spread.clamp_min(0)[:, None] * curvature + 1 / strength).rsqrt()
-    step_of_intercept = (texts * curvature).rsqrt()
-    moves = torch.zeros(inputs.shape[1] + 1, labels, requires_grad=True)
-    optimizer = torch.optim.LBFGS(
-        [moves], max_iter=MOST_STEPS, tolerance_grad=1e-3, tolerance_change=1e-7, line_search_fn="strong_wolfe"
-    )
-
-    def solution() -> tuple[Tensor, Tensor]:
-        return moves[:-1] * step, share.logit() + moves[-1] * step_of_intercept
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        weights, intercepts = solution()
-        fit = binary_cross_entropy_with_logits(rotated @ weights + intercepts, targets, reduction="sum")
-        total = fit + weights.square().sum() / (2 * strength)
-        total.backward()
-        return total
-
-    optimizer.step(loss)
-    with torch.no_grad():
-        weights, intercepts = solution()
-        weights = axes @ weights
-        return weights.numpy(), (intercepts - centre @ weights).numpy()
+    base = targets.mean(dim=0).logit()
+    found = regress(Inputs.of(inputs), targets, base, strength, steps=MOST_STEPS)
+    return found.weights.numpy(), (base + found.intercepts).numpy()
