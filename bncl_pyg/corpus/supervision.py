@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from bncl_pyg.corpus.labels import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import read_json, write_json
+from bncl_pyg.files import write_json
 
 log = logging.getLogger(__name__)
 
@@ -62,36 +62,8 @@ class Supervision:
         texts = annotations.shape[0]
         return cls(annotations.nnz / texts, np.asarray(annotations.sum(axis=0), dtype=np.float64) / texts)
 
-    @classmethod
-    def read_priors(cls, path: Path, labels: LabelSet) -> "Supervision":
-        """Read `{"cardinality": κ, "prevalence": {label: λ, ...}}`; every label must be there."""
-        content = read_json(path)
-        for key in ("cardinality", "prevalence"):
-            if key not in content:
-                raise InputError(f"{path}: '{key}' is missing.")
-        given = content["prevalence"]
-        if not isinstance(given, dict):
-            raise InputError(f"{path}: 'prevalence' must be an object from label to number.")
-        for name in given:
-            if name not in labels:
-                raise InputError(f"{path}, 'prevalence': {labels.unknown(name)}")
-        for name in labels.names:
-            if name not in given:
-                raise InputError(f"{path}, 'prevalence': label '{name}' is missing.")
-        cardinality = _number(content["cardinality"], f"{path}: 'cardinality'")
-        if not 0 < cardinality <= len(labels):
-            raise InputError(
-                f"{path}: 'cardinality' must be above 0 and at most {len(labels)}, the number of labels, "
-                f"but is {cardinality:g}."
-            )
-        prevalence = [_number(given[name], f"{path}: the prevalence of '{name}'") for name in labels.names]
-        for name, value in zip(labels.names, prevalence, strict=True):
-            if not 0 <= value <= 1:
-                raise InputError(f"{path}: the prevalence of '{name}' must be between 0 and 1, but is {value:g}.")
-        return cls(cardinality, np.array(prevalence))
-
     def write_priors(self, path: Path, labels: LabelSet) -> None:
-        """Write κ and λ in the form that `read_priors` takes."""
+        """Write κ and λ in the form that `RoughPriors.read` takes."""
         prevalence = dict(zip(labels.names, self.prevalence.tolist(), strict=True))
         write_json(path, {"cardinality": self.cardinality, "prevalence": prevalence})
 
@@ -114,6 +86,24 @@ class Supervision:
         sentence = self.disagreement()
         if sentence:
             log.warning(sentence)
+
+
+def checked_cardinality(value: object, path: Path, labels: int) -> float:
+    """Return κ as a file gives it, or raise an error that says what is wrong with it."""
+    cardinality = _number(value, f"{path}: 'cardinality'")
+    if not 0 < cardinality <= labels:
+        raise InputError(
+            f"{path}: 'cardinality' must be above 0 and at most {labels}, the number of labels, but is {cardinality:g}."
+        )
+    return cardinality
+
+
+def checked_share(value: object, path: Path, name: str) -> float:
+    """Return a label's λ as a file gives it, or raise an error that says what is wrong with it."""
+    share = _number(value, f"{path}: the prevalence of '{name}'")
+    if not 0 <= share <= 1:
+        raise InputError(f"{path}: the prevalence of '{name}' must be between 0 and 1, but is {share:g}.")
+    return share
 
 
 def _number(value: object, what: str) -> float:

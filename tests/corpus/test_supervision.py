@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from bncl_pyg.corpus import LabelSet, Supervision
+from bncl_pyg.corpus import LabelSet, RoughPriors, Supervision
 from bncl_pyg.errors import InputError
 
 Write = Callable[..., Path]
@@ -22,7 +22,8 @@ def test_means_over_annotated_texts() -> None:
 
 def test_priors_round_trip(priors: Supervision, labels: LabelSet, tmp_path: Path) -> None:
     priors.write_priors(tmp_path / "p.json", labels)
-    again = Supervision.read_priors(tmp_path / "p.json", labels)
+    again = RoughPriors.read(tmp_path / "p.json", labels)
+    assert isinstance(again, Supervision)
     assert again.cardinality == priors.cardinality
     assert again.prevalence.tolist() == priors.prevalence.tolist()
 
@@ -40,6 +41,8 @@ def test_priors_round_trip(priors: Supervision, labels: LabelSet, tmp_path: Path
         ({"gold": float("nan")}, "the prevalence of 'gold' must be a number"),
         ({"glod": 0.1}, "unknown label 'glod' (did you mean 'gold'?)"),
         ({"gold": "drop"}, "label 'gold' is missing"),
+        ({"gold": "rare"}, "the prevalence of 'gold' must be a number or one of 'almost unseen', 'uncommon'"),
+        ({"gold": True}, "the prevalence of 'gold' must be a number"),
     ],
 )
 def test_bad_priors_are_named(write: Write, labels: LabelSet, change: dict[str, object], message: str) -> None:
@@ -53,16 +56,38 @@ def test_bad_priors_are_named(write: Write, labels: LabelSet, change: dict[str, 
             content["prevalence"][key] = value  # type: ignore[index]
     path = write("p.json", json.dumps(content))
     with pytest.raises(InputError) as error:
-        Supervision.read_priors(path, labels)
+        RoughPriors.read(path, labels)
     assert str(error.value).startswith(str(path))
     assert message in str(error.value)
 
 
 def test_priors_that_are_no_json_are_named(write: Write, labels: LabelSet) -> None:
     with pytest.raises(InputError, match="line 2: not valid JSON"):
-        Supervision.read_priors(write("p.json", "{\nnot json}"), labels)
-    with pytest.raises(InputError, match="'prevalence' is missing"):
-        Supervision.read_priors(write("p.json", '{"cardinality": 1}'), labels)
+        RoughPriors.read(write("p.json", "{\nnot json}"), labels)
+    with pytest.raises(InputError, match="says neither 'cardinality' nor 'prevalence'"):
+        RoughPriors.read(write("p.json", "{}"), labels)
+    with pytest.raises(InputError, match="there is no 'kappa' in priors; there are: cardinality, prevalence"):
+        RoughPriors.read(write("p.json", '{"kappa": 1}'), labels)
+    nothing = json.dumps({"prevalence": dict.fromkeys(labels.names, 0)})
+    with pytest.raises(InputError, match="all prevalences are 0, and there is no 'cardinality'"):
+        RoughPriors.read(write("p.json", nothing), labels)
+
+
+def test_priors_may_be_rough(write: Write, labels: LabelSet) -> None:
+    only = RoughPriors.read(write("p.json", '{"cardinality": 1.5}'), labels)
+    assert isinstance(only, RoughPriors)
+    assert only.cardinality == 1.5
+    assert np.isnan(only.prevalence).all()
+    assert (only.words == -1).all()
+    given = dict(zip(labels.names, ["common", "standard", "uncommon", "almost unseen", 0.3, 0], strict=True))
+    mixed = RoughPriors.read(write("p.json", json.dumps({"prevalence": given})), labels)
+    assert isinstance(mixed, RoughPriors)
+    assert mixed.cardinality is None
+    assert mixed.words.tolist() == [3, 2, 1, 0, -1, -1]
+    assert mixed.prevalence[4:].tolist() == [0.3, 0]
+    numbers = RoughPriors.read(write("p.json", json.dumps({"prevalence": dict.fromkeys(labels.names, 0.2)})), labels)
+    assert isinstance(numbers, Supervision)
+    assert numbers.cardinality == pytest.approx(1.2)
 
 
 def test_bounds_hold_without_a_file_too() -> None:
