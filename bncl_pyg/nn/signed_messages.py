@@ -1,0 +1,69 @@
+"""Messages along the signed label graph whose strength, and whose sign, is learned edge by edge."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch_geometric.nn import MessagePassing
+
+from bncl_pyg.nn.balanced_update import SparsePattern
+
+
+class SignedMessages(MessagePassing):
+    r"""What a label hears from its friends and enemies: :math:`m_v = \sum_{u ∈ N_v} w_{uv} z_u`.
+
+    Unlike `BalancedConv`, a friend may turn out to be a rival: labels that mean nearly the same often exclude each
+    other. With all weights at 0, which is where training begins, nothing is said.
+
+    Args:
+        edge_index: from u to v, (2, edges), sorted by target, then source, each edge once.
+        labels: how many.
+
+    Shapes:
+        - **input:** states (texts, labels)
+        - **output:** messages (texts, labels)
+    """
+
+    def __init__(self, edge_index: Tensor, labels: int) -> None:
+        super().__init__(aggr="sum", node_dim=1)
+        self.edge_index, self.labels = edge_index, labels
+        self.weight = torch.nn.Parameter(torch.zeros(edge_index.shape[1]))
+        self._pattern = SparsePattern(edge_index[1], edge_index[0], (labels, labels))
+
+    def forward(self, states: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Return what every label hears, by one sparse product; with other weights than its own, if they are given."""
+        heard: Tensor = _Product.apply(self.weight if weight is None else weight, states, self._pattern)  # type: ignore[no-untyped-call]
+        return heard
+
+    def definition(self, states: Tensor) -> Tensor:
+        """Return the same by gathering and scattering: the readable definition."""
+        heard: Tensor = self.propagate(self.edge_index, x=states, size=(self.labels, self.labels))
+        return heard
+
+    def message(self, x_j: Tensor) -> Tensor:
+        """Weigh the states of the edges' sources; (texts, edges)."""
+        return self.weight * x_j
+
+
+class _Product(torch.autograd.Function):
+    """A sparse product that is differentiable in the weights without any dense (labels × labels) matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, states: Tensor, pattern: SparsePattern) -> Tensor:
+        ctx.save_for_backward(values, states)
+        ctx.pattern = pattern
+        return (pattern.matrix(values) @ states.t().contiguous()).t()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        values, states = ctx.saved_tensors
+        by_label = gradient.t().contiguous()
+        of_values = of_states = None
+        if ctx.needs_input_grad[0]:
+            empty = ctx.pattern.matrix(torch.zeros_like(values))
+            of_values = torch.sparse.sampled_addmm(empty, by_label, states, beta=0.0).values()
+        if ctx.needs_input_grad[1]:
+            of_states = (ctx.pattern.transposed(values) @ by_label).t()
+        return of_values, of_states, None
