@@ -3,10 +3,12 @@
 from bncl_pyg.evaluation.metrics import (
     LabelScores,
     Metrics,
+    Reliability,
     coverage,
     evaluate,
     label_table,
     precision_at,
+    reliability,
 )
 from bncl_pyg.evaluation.report import BaselineInputs, Evaluation, evaluate_classifier
 
@@ -15,9 +17,11 @@ __all__ = [
     "Evaluation",
     "LabelScores",
     "Metrics",
+    "Reliability",
     "coverage",
     "evaluate",
     "evaluate_classifier",
     "label_table",
     "precision_at",
+    "reliability",
 ]

@@ -97,6 +97,33 @@ def coverage(truth: Decisions, scores: NDArray[np.floating]) -> float:
     return float(depths.mean())
 
 
+class Reliability(NamedTuple):
+    """Probabilities beside what came true, in bins of equal width; (bins,) each."""
+
+    pairs: NDArray[np.int64]
+    """How many (text, label) pairs have a probability in the bin."""
+    said: NDArray[np.float64]
+    """Their mean probability."""
+    true: NDArray[np.float64]
+    """The share of them that is true."""
+
+    def error(self) -> float:
+        """Return the expected calibration error: how far the two are apart, averaged over all pairs."""
+        return float((np.abs(self.said - self.true) * self.pairs).sum() / max(int(self.pairs.sum()), 1))
+
+
+def reliability(truth: Decisions, probabilities: NDArray[np.floating], bins: int = 15) -> Reliability:
+    """Compare probabilities with the truth over all (text, label) pairs."""
+    true = _sparse(truth)
+    _same_shape(true, probabilities)
+    place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    entries = true.tocoo()
+    pairs = np.bincount(place.ravel(), minlength=bins)
+    said = np.bincount(place.ravel(), weights=probabilities.ravel().astype(np.float64), minlength=bins)
+    hits = np.bincount(place[entries.row, entries.col], minlength=bins)
+    return Reliability(pairs, said / np.maximum(pairs, 1), hits / np.maximum(pairs, 1))
+
+
 def _sparse(decisions: Decisions) -> csr_array:
     matrix = csr_array(decisions).astype(np.int64)
     matrix.sum_duplicates()

@@ -14,7 +14,7 @@ from bncl_pyg.corpus import Corpus, rows_of
 from bncl_pyg.corpus.labels import digest
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation.baselines import Evidence, run_baselines
-from bncl_pyg.evaluation.metrics import LabelScores, Metrics, coverage, evaluate, label_table, precision_at
+from bncl_pyg.evaluation.metrics import LabelScores, Metrics, coverage, evaluate, label_table, precision_at, reliability
 from bncl_pyg.nli import Features
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,8 @@ class Evaluation:
     annotated: int
     """How many annotated texts the baselines that learn from them were given."""
     ranking: dict[str, float]
+    calibration: dict[str, float]
+    """The expected calibration error of the model's probabilities and of the zero-shot start's."""
     cardinality: float
     """How many labels a text is given on average."""
     true_cardinality: float
@@ -46,6 +48,7 @@ class Evaluation:
             "baselines": {name: metrics._asdict() for name, metrics in self.baselines.items()},
             "baselines_annotated_texts": self.annotated,
             "ranking": self.ranking,
+            "calibration_error": self.calibration,
             "texts": self.texts,
             "predicted_cardinality": self.cardinality,
             "true_cardinality": self.true_cardinality,
@@ -149,6 +152,10 @@ def evaluate_classifier(
         baselines={name: evaluate(true, said) for name, said in decided.items()},
         annotated=annotated,
         ranking={**ranking, "coverage": coverage(true, scores)},
+        calibration={
+            "model": reliability(true, scores).error(),
+            "zero-shot": reliability(true, features.zero_shot_probabilities().numpy()).error(),
+        },
         cardinality=float(np.mean(predicted.sum(axis=1))),
         true_cardinality=true.nnz / len(features),
         labels=label_table(true, predicted, features.labels),
