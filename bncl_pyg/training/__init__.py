@@ -1,5 +1,6 @@
 """From features, a graph and supervision to a trained model; no test label is reachable from here."""
 
+from bncl_pyg.training.default import DefaultRecipe, DefaultTrainer, StageLog
 from bncl_pyg.training.recipes import RECIPES, Recipe, adapted_recipe, find_recipe
 from bncl_pyg.training.settings import Setting, supervise
 from bncl_pyg.training.trainer import Checkpoint, EpochLog, Trainer
@@ -7,9 +8,12 @@ from bncl_pyg.training.trainer import Checkpoint, EpochLog, Trainer
 __all__ = [
     "RECIPES",
     "Checkpoint",
+    "DefaultRecipe",
+    "DefaultTrainer",
     "EpochLog",
     "Recipe",
     "Setting",
+    "StageLog",
     "Trainer",
     "adapted_recipe",
     "find_recipe",

@@ -1,9 +1,10 @@
-"""How to train: the paper, and the authors' code where it departs from the paper."""
+"""How to train: ours, the paper, and the authors' code where it departs from the paper."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bncl_pyg.errors import InputError
+from bncl_pyg.training.default import DefaultRecipe
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,6 @@ class Recipe:
         """Return the recipe as JSON can hold it."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> "Recipe":
-        """Make the recipe that `as_dict` described."""
-        fields: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
-        }
-        return cls(**fields)
-
 
 PAPER = Recipe("paper")
 REFERENCE = replace(
@@ -86,17 +79,24 @@ REFERENCE = replace(
     replacement=True,
 )
 
-RECIPES = {recipe.name: recipe for recipe in (PAPER, REFERENCE)}
+AnyRecipe = Recipe | DefaultRecipe
+RECIPES: dict[str, AnyRecipe] = {recipe.name: recipe for recipe in (DefaultRecipe(), PAPER, REFERENCE)}
 
 
-def find_recipe(name: str) -> Recipe:
+def recipe_from_dict(content: dict[str, Any]) -> AnyRecipe:
+    """Make the recipe that `as_dict` described."""
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
+    return DefaultRecipe(**fields) if "rounds" in fields else Recipe(**fields)
+
+
+def find_recipe(name: str) -> AnyRecipe:
     """Return a recipe by name."""
     if name not in RECIPES:
         raise InputError(f"There is no recipe '{name}'; there are: {', '.join(RECIPES)}.")
     return RECIPES[name]
 
 
-def adapted_recipe(name: str, *, epochs: int | None = None, sharpness: str | None = None) -> Recipe:
+def adapted_recipe(name: str, *, epochs: int | None = None, sharpness: str | None = None) -> AnyRecipe:
     """Return a recipe by name, perhaps with another sharpness or number of epochs.
 
     Args:
@@ -105,6 +105,11 @@ def adapted_recipe(name: str, *, epochs: int | None = None, sharpness: str | Non
         sharpness: a whole number or `auto`.
     """
     recipe = find_recipe(name)
+    if isinstance(recipe, DefaultRecipe):
+        for option, value in (("epochs", epochs), ("sharpness", sharpness)):
+            if value is not None:
+                raise InputError(f"The recipe {name} has no --{option}; paper and reference have.")
+        return recipe
     if epochs is not None:
         recipe = replace(recipe, epochs=epochs, decay_every=max(1, epochs * recipe.decay_every // recipe.epochs))
     if sharpness == "auto":

@@ -11,6 +11,7 @@ from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import BNCL
 from bncl_pyg.training import RECIPES, Checkpoint, EpochLog, Recipe, Trainer, adapted_recipe, find_recipe
+from bncl_pyg.training.recipes import recipe_from_dict
 
 PAPER = dataclasses.replace(RECIPES["paper"], epochs=6, decay_every=2, batch=16)
 
@@ -166,9 +167,12 @@ def test_sharpness_by_the_papers_procedure(graph: SignedLabelGraph, features: Fe
 
 def test_recipes() -> None:
     assert find_recipe("paper") == Recipe("paper")
-    assert Recipe.from_dict(RECIPES["reference"].as_dict()) == RECIPES["reference"]
-    with pytest.raises(InputError, match="There is no recipe 'papr'; there are: paper, reference"):
+    for recipe in RECIPES.values():
+        assert recipe_from_dict(recipe.as_dict()) == recipe
+    with pytest.raises(InputError, match="There is no recipe 'papr'; there are: default, paper, reference"):
         find_recipe("papr")
+    with pytest.raises(InputError, match="The recipe default has no --epochs; paper and reference have"):
+        adapted_recipe("default", epochs=3)
     longer = adapted_recipe("paper", epochs=120, sharpness="25")
     assert (longer.epochs, longer.decay_every, longer.sharpness) == (120, 40, 25)
     assert adapted_recipe("paper", epochs=2).decay_every == 1

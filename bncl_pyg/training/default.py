@@ -1,0 +1,378 @@
+"""The default recipe: rival full supervision without annotated texts, and never lose to them where they are.
+
+No step looks at anything but what the setting allows; docs/default-recipe.md says where every number comes from.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from bncl_pyg.corpus import RoughPriors, Supervision
+from bncl_pyg.errors import InputError
+from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.nli import Features
+from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
+from bncl_pyg.nn.collective import FARTHEST, free_logits
+from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
+from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled, settled
+from bncl_pyg.training.regression import Inputs, Regression, regress
+
+Part = Literal["vectors", "words", "graph"]
+MANY_WITHOUT = 0.05
+"""From this share of annotated texts without any label on, texts may stay without one."""
+
+
+@dataclass(frozen=True)
+class DefaultRecipe:
+    """Every number of the default recipe.
+
+    Args:
+        name: what it is called on the command line.
+        parts: what is used besides the scores: the encoder's `vectors`, the `words`, the label `graph`.
+        rounds: how often the text is fitted to what the predictions say; 0 leaves the scores and the graph.
+        start_slope: how steep scores become first probabilities.
+        score_weight: of the score, beside the text.
+        text_weight: of the text.
+        graph_weight: of the label graph.
+        competition: ρ, see `CollectiveProjection`, where no text is annotated.
+        text_strength: C of the regression on the text, times the number of texts (the errors of what it is fitted to do
+            not average out over more texts, so that the penalty must grow with them).
+        most_strength: C at most.
+        graph_strength: the same for the graph.
+        softness: what logits without annotated texts are multiplied with to become probabilities.
+        steepness: what logits learned from annotated texts are multiplied with to become decisions.
+        strengths: C of the regression on annotated texts, of which the likelihood of those held out chooses.
+        folds: into how many parts annotated texts are cut.
+        intercept_spread: how far labels' intercepts are expected to be off.
+        slope_spread: the same for slopes.
+        estimate_weight: how many annotated texts the estimate of λ from unlabelled texts is worth.
+    """
+
+    name: str = "default"
+    parts: tuple[Part, ...] = ("vectors", "words", "graph")
+    rounds: int = 3
+    start_slope: float = 3.0
+    score_weight: float = 2.0
+    text_weight: float = 4.0
+    graph_weight: float = 1.0
+    competition: float = 0.75
+    text_strength: float = 500.0
+    most_strength: float = 1.0
+    graph_strength: float = 20.0
+    softness: float = 0.5
+    steepness: float = 2.0
+    strengths: tuple[float, ...] = (0.3, 3.0, 30.0)
+    folds: int = 3
+    intercept_spread: float = 2.0
+    slope_spread: float = 0.25
+    estimate_weight: float = 50.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON can hold it."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class StageLog:
+    """One stage of training.
+
+    Args:
+        stage: its number, from 1.
+        of: how many there are.
+        what: was done.
+        figures: what it found.
+    """
+
+    stage: int
+    of: int
+    what: str
+    figures: dict[str, float]
+
+
+STEPS_OF_ROUND, STEPS_OF_GRAPH, STEPS_OF_CHOICE, STEPS_OF_FIT = 10, 15, 12, 25
+
+
+class DefaultTrainer:
+    """Trains by the default recipe; the same inputs and seed give the same model.
+
+    Args:
+        features: the training texts.
+        graph: the signed label graph.
+        recipe: how.
+        seed: of the decomposition of the words and of the choice of texts held out.
+        progress: told of every stage.
+    """
+
+    def __init__(
+        self,
+        features: Features,
+        graph: SignedLabelGraph,
+        recipe: DefaultRecipe,
+        seed: int = 0,
+        progress: Callable[[StageLog], None] | None = None,
+    ) -> None:
+        if len(features) < 2:
+            raise InputError("The default recipe needs at least 2 training texts.")
+        self.features, self.recipe, self.seed, self._progress = features, recipe, seed, progress
+        self.log: list[StageLog] = []
+        self._stages = 0
+        self.scale = ScoreScale.fit(features.entailment, features.contradiction)
+        self.scores: Tensor = self.scale(features.entailment, features.contradiction)
+        self.axes = None
+        if "words" in recipe.parts and features.words is not None:
+            self.axes = WordAxes.fit(features.words, seed)
+        vectors = features.vectors if "vectors" in recipe.parts else None
+        self.inputs = text_inputs(vectors, features.words, self.axes, len(features))
+        self.turned = Inputs.of(self.inputs)
+        self.edges = graph.edge_index if "graph" in recipe.parts and graph.edge_index.shape[1] else None
+        self.strength = min(recipe.most_strength, recipe.text_strength / len(features))
+
+    def settle(self, rough: RoughPriors) -> Supervision:
+        """Return κ and λ where they are only roughly known."""
+
+        def logits(known: Supervision) -> Tensor:
+            prevalence = torch.from_numpy(known.prevalence).float()
+            return self._free(prevalence, known.cardinality).logits
+
+        found = settled(rough, self.features, self.turned, self.strength, logits)
+        self.log.clear()
+        return found
+
+    def run(self, known: Supervision, *, estimated: bool) -> CollectiveModel:
+        """Train.
+
+        Args:
+            known: κ, λ and perhaps annotated texts.
+            estimated: whether κ and λ were estimated from these texts, and are better estimated anew.
+        """
+        annotated = len(known.annotated)
+        self._stages = (2 if annotated else 1) * (2 if estimated else 1) + (1 if estimated else 0)
+        # Both count the labels of a text; where they disagree, the one number is more likely right than the many.
+        prevalence = torch.from_numpy(adding_up(known.prevalence, known.cardinality, most=1.0)).float()
+        if not annotated:
+            return self._finished(known, prevalence, self._free(prevalence, known.cardinality), None)
+        rows, truth = self._annotated(known)
+        if estimated:
+            prevalence = self._pooled(truth, known.cardinality)
+        free = self._free(prevalence, known.cardinality)
+        correction = self._corrected(free, rows, truth)
+        if estimated:
+            # What the model says of all texts is a better estimate than what few annotated texts could show.
+            said = torch.sigmoid(correction.logits)
+            said[rows] = truth
+            prevalence = said.mean(dim=0)
+            free = self._free(prevalence, known.cardinality)
+            correction = self._corrected(free, rows, truth)
+            said = torch.sigmoid(correction.logits)
+            said[rows] = truth
+            prevalence = said.mean(dim=0)
+        return self._finished(known, prevalence, free, correction)
+
+    def _annotated(self, known: Supervision) -> tuple[Tensor, Tensor]:
+        """Return the annotated rows and their labels, 0 or 1, (annotated, labels)."""
+        assert known.annotations is not None
+        return torch.from_numpy(known.annotated), torch.from_numpy(known.annotations.toarray()).float()
+
+    def _pooled(self, truth: Tensor, cardinality: float) -> Tensor:
+        estimate = estimated_prevalence(self.features, self.turned, cardinality, self.strength)
+        counts = truth.sum(dim=0).long().numpy()
+        found = torch.from_numpy(pooled(counts, len(truth), estimate, self.recipe.estimate_weight)).float()
+        self._tell("estimating how common the labels are", {"cardinality": cardinality})
+        return found
+
+    def _free(self, prevalence: Tensor, cardinality: float) -> "_Free":
+        """Learn without annotated texts: scores, text and graph, each round fitted to the last one's predictions."""
+        recipe = self.recipe
+
+        def project(logits: Tensor) -> tuple[CollectiveProjection, Tensor]:
+            found = CollectiveProjection.solved(logits, prevalence, cardinality, recipe.competition)
+            return found, torch.sigmoid(found(logits))
+
+        labels = self.scores.shape[1]
+        rounds = recipe.rounds if self.inputs.shape[1] else 0
+        tensors = {
+            "score_weight": torch.tensor(recipe.score_weight if rounds else recipe.start_slope),
+            "text_weights": torch.zeros(self.inputs.shape[1], labels),
+            "text_intercepts": torch.zeros(labels),
+        }
+        logits = recipe.start_slope * self.scores
+        projection, likely = project(logits)
+        messages, change = None, 0.0
+        for turn in range(max(rounds, 1)):
+            if rounds:
+                base = torch.logit(likely.mean(dim=0).clamp(1e-6, 1 - 1e-6))
+                text = regress(self.turned, likely, base, self.strength, steps=STEPS_OF_ROUND)
+                tensors["text_weights"] = recipe.text_weight * text.weights
+                tensors["text_intercepts"] = -tensors["text_weights"].T @ self.turned.centre
+            if self.edges is not None and turn == max(rounds, 1) - 1:
+                # Only now: learned in every round, rivalry among like labels would feed on itself.
+                messages = self._messages(likely)
+            with torch.no_grad():
+                logits = free_logits(self.scores, self.inputs, messages, tensors)
+            projection, now = project(logits)
+            change, likely = float((now - likely).abs().sum() / len(now)), now
+        self._tell("learning from what the predictions agree on", {"labels_changed_a_text": change})
+        return _Free(tensors, messages, projection, logits)
+
+    def _messages(self, targets: Tensor) -> SignedMessages:
+        """Learn who helps and who rivals whom: logistic regression on the neighbours' scores beside a label's own."""
+        assert self.edges is not None
+        found = SignedMessages(self.edges, self.scores.shape[1])
+        texts, share = len(targets), targets.mean(dim=0)
+        curvature = texts * (share * (1 - share)).clamp_min(1e-6)
+        penalty = texts / self.recipe.graph_strength
+        step = (curvature[self.edges[1]] + penalty).rsqrt()
+        own = torch.zeros(2, len(share), requires_grad=True)
+        moves = torch.zeros(len(step), requires_grad=True)
+        optimizer = torch.optim.LBFGS(
+            [moves, own], max_iter=STEPS_OF_GRAPH, tolerance_change=1e-7, line_search_fn="strong_wolfe"
+        )
+        base = torch.logit(share.clamp(1e-6, 1 - 1e-6))
+
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            weight = moves * step
+            logits = base + own[0] * curvature.rsqrt() + (1 + own[1] * curvature.rsqrt()) * self.scores
+            fit = binary_cross_entropy_with_logits(logits + found(self.scores, weight), targets, reduction="sum")
+            total = fit + penalty * weight.square().sum() / 2
+            total.backward()
+            return total
+
+        optimizer.step(loss)
+        found.weight.data = self.recipe.graph_weight * moves.detach() * step
+        found.requires_grad_(False)
+        return found
+
+    def _corrected(self, free: "_Free", rows: Tensor, truth: Tensor) -> "_Correction":
+        """Learn from annotated texts how the logits without them are to be corrected; the weaker, the fewer there are.
+
+        Labels with few examples fall back to the common slope and intercept. The penalty on the text is the one that
+        predicts annotated texts best that were held out.
+        """
+        recipe = self.recipe
+        known = free.projection(free.logits).clamp(-FARTHEST, FARTHEST)
+        mine, inputs = known[rows], self.turned.rows(rows)
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(self.seed))
+        folds = [order[fold :: recipe.folds] for fold in range(min(recipe.folds, len(rows)))]
+
+        def fit(places: Tensor, strength: float, steps: int) -> tuple[Regression, Tensor]:
+            slope, intercept = _common(mine[places], truth[places])
+            found = regress(
+                inputs.rows(places),
+                truth[places],
+                slope * mine[places] + intercept,
+                strength,
+                steps=steps,
+                intercept_spread=recipe.intercept_spread,
+                scores=mine[places],
+                slope_spread=recipe.slope_spread,
+            )
+            whole = Regression(found.weights, found.intercepts + intercept, found.slopes + slope)
+            return whole, whole.added(self.inputs[rows], mine)
+
+        def without(fold: Tensor, strength: float) -> Tensor:
+            rest = torch.ones(len(rows), dtype=torch.bool)
+            rest[fold] = False
+            return fit(rest.nonzero()[:, 0], strength, STEPS_OF_CHOICE)[1][fold]
+
+        if len(folds) == 1:
+            chosen, held = recipe.strengths[0], mine.clone()
+        else:
+            found = {strength: without(folds[0], strength) for strength in recipe.strengths}
+            losses = {
+                strength: float(binary_cross_entropy_with_logits(said, truth[folds[0]], reduction="sum"))
+                for strength, said in found.items()
+            }
+            chosen = min(losses, key=losses.__getitem__)
+            held = torch.zeros_like(mine)
+            held[folds[0]] = found[chosen]
+            for fold in folds[1:]:
+                held[fold] = without(fold, chosen)
+        final, _ = fit(torch.arange(len(rows)), chosen, STEPS_OF_FIT)
+        logits = final.added(self.inputs, known)
+        logits[rows] = held
+        self._tell("learning from annotated texts", {"strength": chosen, "common_slope": float(final.slopes.median())})
+        return _Correction(final, logits, bool((truth.sum(dim=1) == 0).float().mean() < MANY_WITHOUT))
+
+    def _finished(
+        self, known: Supervision, prevalence: Tensor, free: "_Free", correction: "_Correction | None"
+    ) -> CollectiveModel:
+        recipe, cardinality = self.recipe, known.cardinality
+
+        def solved(logits: Tensor, competition: float) -> CollectiveProjection:
+            return CollectiveProjection.solved(logits, prevalence, cardinality, competition)
+
+        if correction is None:
+            logits, competition, softness, steepness = free.logits, recipe.competition, recipe.softness, 1.0
+            at_least_one, tensors = cardinality >= 1, free.tensors
+        else:
+            logits, competition, softness, steepness = correction.logits, 0.0, 1.0, recipe.steepness
+            at_least_one, tensors = correction.at_least_one, {**free.tensors, **correction.tensors()}
+        projections = {
+            "free": free.projection,
+            "calibration": solved(softness * logits, competition),
+            "decision": solved(steepness * logits, competition),
+        }
+        return CollectiveModel(
+            self.scale,
+            self.axes,
+            free.messages,
+            vectors="vectors" in recipe.parts and self.features.vectors is not None,
+            tensors=tensors,
+            projections=projections,
+            steepness=steepness,
+            softness=softness,
+            at_least_one=at_least_one,
+        ).eval()
+
+    def _tell(self, what: str, figures: dict[str, float]) -> None:
+        entry = StageLog(len(self.log) + 1, self._stages, what, figures)
+        self.log.append(entry)
+        if self._progress is not None:
+            self._progress(entry)
+
+
+@dataclass
+class _Free:
+    """What was learned without annotated texts."""
+
+    tensors: dict[str, Tensor]
+    messages: SignedMessages | None
+    projection: CollectiveProjection
+    logits: Tensor
+    """Of the training texts, before projection."""
+
+
+@dataclass
+class _Correction:
+    """What was learned from annotated texts."""
+
+    found: Regression
+    logits: Tensor
+    """Of the training texts; of annotated ones, as predicted without having seen their labels."""
+    at_least_one: bool
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"weights": self.found.weights, "intercepts": self.found.intercepts, "slopes": self.found.slopes}
+
+
+def _common(logits: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together."""
+    line = torch.tensor([0.5, 0.0], requires_grad=True)
+    optimizer = torch.optim.LBFGS([line], max_iter=50, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        # A weak pull towards where it is usually found, for when there is next to nothing to learn from.
+        pull = 2 * (line - torch.tensor([0.5, 0.0])).square().sum()
+        total = binary_cross_entropy_with_logits(line[0] * logits + line[1], truth, reduction="sum") + pull
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    slope, intercept = line.detach()
+    return slope.clamp_min(0), intercept

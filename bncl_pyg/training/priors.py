@@ -1,0 +1,136 @@
+"""Cardinality and prevalence where they are only roughly known: what the scores of unlabelled texts say about them."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bncl_pyg.corpus import RoughPriors, Supervision
+from bncl_pyg.corpus.rough import WORDS
+from bncl_pyg.nli import Features
+from bncl_pyg.nn.collective import log_odds
+from bncl_pyg.nn.projection import solve_offsets
+from bncl_pyg.training.regression import Inputs, regress
+
+SLOPE, LATER_SLOPE = 5.0, 3.5
+"""How steep scores become labels, alone and beside the text."""
+ROUNDS, STEPS = 2, 15
+RAREST = 2.0
+"""How many of the training texts have a label that is almost unseen."""
+RATIOS = (3.0, 8.0)
+"""How many times as common a word is as the next rarer one: at least, at most."""
+TRUST = 0.7
+"""How far the scores may tell labels with the same word apart; 0 is not at all."""
+MOST = 0.9
+"""No label is taken to be more common than this, unless somebody said so."""
+
+
+def settled(
+    rough: RoughPriors,
+    features: Features,
+    inputs: Inputs,
+    strength: float,
+    logits: Callable[[Supervision], Tensor],
+) -> Supervision:
+    """Return κ and λ: what is known as it is, the rest estimated.
+
+    - κ, if not given: the mean number of labels with entailment above contradiction, but at least 1.
+    - λ, where nothing is known: see `estimated_prevalence`.
+    - λ, where a word is known: "almost unseen" is two texts of the training texts, and each further word so many times
+      as common that all λ add up to κ, but at least 3 and at most 8 times. Labels with the same word are then spread,
+      to the power of 0.7, by the geometric mean of two estimates: `estimated_prevalence`, and how the labels share the
+      texts when a model trained with a first spread competes for them with the words as its prior.
+
+    Args:
+        rough: what is known.
+        features: the training texts.
+        inputs: what is known of them besides their scores.
+        strength: of the regression on these inputs.
+        logits: trains with κ and λ; returns logits of the training texts, before label offsets.
+    """
+    cardinality = rough.cardinality
+    numbers = ~np.isnan(rough.prevalence)
+    if cardinality is None:
+        said = float(features.zero_shot().sum()) / max(len(features), 1)
+        cardinality = min(max(1.0, said, float(rough.prevalence[numbers].sum())), float(rough.labels))
+    estimate = estimated_prevalence(features, inputs, cardinality, strength)
+    worded = rough.words >= 0
+    left = max(cardinality - float(rough.prevalence[numbers].sum()), 0.1 * cardinality)
+
+    def spread(estimate: NDArray[np.float64], trust: float) -> NDArray[np.float64]:
+        found = np.where(numbers, rough.prevalence, estimate)
+        if worded.any():
+            found[worded] = _from_words(rough.words[worded], estimate[worded], left, len(features), trust)
+        found[~numbers] = adding_up(found[~numbers], left)
+        return found
+
+    if worded.any():
+        start = torch.from_numpy(spread(estimate, 0.0)).float().clamp_min(1e-6)
+        shares = _shared(logits(Supervision(cardinality, spread(estimate, TRUST))) + start.log(), cardinality)
+        estimate = np.sqrt(estimate * shares.mean(dim=0).double().numpy())
+    return Supervision(cardinality, spread(estimate, TRUST))
+
+
+def estimated_prevalence(
+    features: Features, inputs: Inputs, cardinality: float, strength: float
+) -> NDArray[np.float64]:
+    """Estimate λ from unlabelled texts: how the labels share the texts when each text must have κ of them.
+
+    The scores that compete are log(q / q̄), whose label means are pulled halfway to the common mean: some labels are
+    entailed by everything. The shares are taken twice, from the scores alone and after the text has had its say (a
+    regression of the shares on the text, twice); the result is the geometric mean.
+    """
+    scores = log_odds(features.entailment, features.contradiction)
+    scores = scores.masked_fill(features.entailment + features.contradiction <= 0, float(scores.min()))
+    scores = scores - (scores.mean(dim=0) + scores.mean()) / 2
+    scores = scores / scores.std().clamp_min(1e-6)
+    shares = _shared(SLOPE * scores, cardinality)
+    first = last = shares.mean(dim=0)
+    if inputs.rotated.shape[1]:
+        for _ in range(ROUNDS):
+            base = torch.logit(shares.mean(dim=0).clamp(1e-6, 1 - 1e-6))
+            text = regress(inputs, shares, base, strength, steps=STEPS)
+            of_text = inputs.rotated @ (inputs.axes.T @ text.weights) + base
+            shares = _shared(LATER_SLOPE * scores + of_text - of_text.mean(), cardinality)
+        last = shares.mean(dim=0)
+    return adding_up((first * last).sqrt().double().numpy(), cardinality)
+
+
+def pooled(counts: NDArray[np.int64], texts: int, estimate: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+    """Return λ from counts among annotated texts, as if `weight` more texts had shown what is estimated."""
+    return adding_up((counts + weight * estimate) / (texts + weight), float(counts.sum()) / texts)
+
+
+def _shared(logits: Tensor, cardinality: float) -> Tensor:
+    """Return probabilities of which each text has κ; (texts, labels)."""
+    totals = torch.full((len(logits),), min(cardinality, logits.shape[1] - 1e-3))
+    offsets = solve_offsets(logits, totals, torch.full((len(logits),), -3.0), 25)
+    return torch.sigmoid(logits + offsets[:, None])
+
+
+def _from_words(
+    words: NDArray[np.int64], estimate: NDArray[np.float64], total: float, texts: int, trust: float
+) -> NDArray[np.float64]:
+    low, high = RATIOS
+    lowest = min(RAREST / max(texts, 1), total / len(words))
+    for _ in range(60):
+        ratio = (low * high) ** 0.5
+        low, high = (ratio, high) if float((lowest * ratio**words).sum()) < total else (low, ratio)
+    found = ratio ** words.astype(np.float64)
+    reach = 1.5 * ratio**0.5
+    for word in range(len(WORDS)):
+        mine = words == word
+        if mine.any():
+            logs = np.log(np.maximum(estimate[mine], 1e-9))
+            spread = np.exp(np.clip(trust * (logs - logs.mean()), -np.log(reach), np.log(reach)))
+            found[mine] *= spread / spread.mean()
+    return adding_up(found, total)
+
+
+def adding_up(prevalence: NDArray[np.float64], total: float, most: float = MOST) -> NDArray[np.float64]:
+    """Scale shares so that they add up to a total, none above `most`."""
+    for _ in range(5):
+        prevalence = np.minimum(prevalence * total / max(float(prevalence.sum()), 1e-12), most)
+    return prevalence
