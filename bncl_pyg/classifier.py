@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.corpus import Corpus, LabelSet, RoughPriors, Supervision
 from bncl_pyg.corpus.labels import digest
 from bncl_pyg.corpus.rows import read_rows
 from bncl_pyg.errors import InputError
@@ -25,8 +25,21 @@ from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, build_grap
 from bncl_pyg.hub import local_folder
 from bncl_pyg.nli import Features, load_scorer, score_texts
 from bncl_pyg.nli.scorer import TEMPLATE
-from bncl_pyg.nn import BNCL
-from bncl_pyg.training import Checkpoint, EpochLog, Recipe, Setting, Trainer, find_recipe, supervise
+from bncl_pyg.nn import BNCL, CollectiveModel
+from bncl_pyg.nn.collective import as_state, from_state
+from bncl_pyg.training import (
+    Checkpoint,
+    DefaultRecipe,
+    DefaultTrainer,
+    EpochLog,
+    Recipe,
+    Setting,
+    StageLog,
+    Trainer,
+    find_recipe,
+    supervise,
+)
+from bncl_pyg.training.recipes import AnyRecipe, recipe_from_dict
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +51,7 @@ class BNCLClassifier(BaseEstimator):
 
     Args:
         setting: `annotation-free`, `scarce-annotation` or `domain-supervisor`.
-        recipe: `paper`, `reference` (the authors' code), or a `Recipe` of your own.
+        recipe: `default` (ours), `paper`, `reference` (the authors' code), or one of your own.
         graph: the signed label graph; built from the labels' embedded vectors if not given.
         seed: of the weights, the batches and the draw of annotated texts.
         scorer: what reads texts, where texts are given instead of features: `embedded`, a folder or a hub name.
@@ -52,13 +65,13 @@ class BNCLClassifier(BaseEstimator):
         supervision_: the κ, λ and annotated texts that training saw.
         annotated_: the labels of these texts by id.
         texts_digest_: a hash of the training texts' ids.
-        log_: the losses of every epoch.
+        log_: what every stage (recipe `default`) or epoch found.
     """
 
     def __init__(
         self,
         setting: str = Setting.ANNOTATION_FREE,
-        recipe: str | Recipe = "paper",
+        recipe: str | AnyRecipe = "default",
         graph: SignedLabelGraph | None = None,
         seed: int = 0,
         scorer: str = "embedded",
@@ -74,34 +87,69 @@ class BNCLClassifier(BaseEstimator):
     def fit(
         self,
         texts: Corpus | Sequence[str] | Features,
-        priors: Supervision | None = None,
+        priors: Supervision | RoughPriors | Literal["auto"] | None = None,
         annotated: Corpus | None = None,
         annotations: int | None = None,
         *,
         labels: LabelSet | None = None,
         checkpoint: Path | None = None,
-        progress: Callable[[EpochLog], None] | None = None,
+        progress: Callable[[Any], None] | None = None,
     ) -> "BNCLClassifier":
         """Train.
 
         Args:
             texts: the training texts, or their features; texts alone are called "0", "1", … where an id is needed.
-            priors: κ and λ, where the setting takes them.
+            priors: κ and λ, where the setting takes them; what is only roughly known, or not at all (`auto`), is
+                estimated from the scored texts.
             annotated: annotated texts, where the setting takes them; each must be among the features.
             annotations: how many of them to draw; all, if not given.
             labels: the labels, where texts are given; features know theirs.
-            checkpoint: a file that is written after every epoch; if it is there already, training goes on from it.
-            progress: told of every epoch's losses.
+            checkpoint: a file that is written after every epoch; if it is there already, training goes on from it. The
+                recipe `default` has no epochs, and needs none.
+            progress: told of every `EpochLog` or, with the recipe `default`, every `StageLog`.
         """
         setting = _setting(self.setting)
-        recipe = self.recipe if isinstance(self.recipe, Recipe) else find_recipe(self.recipe)
+        recipe = find_recipe(self.recipe) if isinstance(self.recipe, str) else self.recipe
         features = self._scored(texts, labels)
         labels = features.labels
         graph = build_graph(labels, embed_labels(labels)) if self.graph is None else self.graph
         _check_graph(graph, labels)
-        supervision = supervise(
-            setting, features, priors, annotated, annotations, self.seed, replacement=recipe.replacement
-        )
+        ours = recipe if isinstance(recipe, DefaultRecipe) else DefaultRecipe()
+        if priors == "auto":
+            priors = RoughPriors.nothing(len(labels))
+        if isinstance(priors, RoughPriors):
+            priors = DefaultTrainer(features, graph, ours, self.seed).settle(priors)
+        replacement = isinstance(recipe, Recipe) and recipe.replacement
+        supervision = supervise(setting, features, priors, annotated, annotations, self.seed, replacement=replacement)
+        self.about_: dict[str, Any] = {}
+        if isinstance(recipe, Recipe):
+            self._fit_balanced(features, graph, supervision, recipe, checkpoint, progress)
+        else:
+            default = DefaultTrainer(features, graph, recipe, self.seed, progress)
+            self.model_: BNCL | CollectiveModel = default.run(supervision, estimated=priors is None)
+            self.log_: list[EpochLog] | list[StageLog] = default.log
+        self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision
+        self.scorer_ = features.scorer
+        self.annotated_ = _annotated(supervision, features)
+        self.texts_digest_ = digest(features.ids)
+        self.about_ |= {
+            "setting": str(setting),
+            "seed": self.seed,
+            "texts": len(features),
+            "annotated_texts": len(supervision.annotated),
+        }
+        return self
+
+    def _fit_balanced(
+        self,
+        features: Features,
+        graph: SignedLabelGraph,
+        supervision: Supervision,
+        recipe: Recipe,
+        checkpoint: Path | None,
+        progress: Callable[[EpochLog], None] | None,
+    ) -> None:
+        """Train the paper's network."""
         model = _network(graph, recipe)
         trainer = Trainer(model, features, supervision, recipe, self.seed)
         if checkpoint is None:
@@ -112,18 +160,8 @@ class BNCLClassifier(BaseEstimator):
             if done:
                 log.info("Going on after epoch %d of %d.", done, recipe.epochs)
             trainer.run(keeper, progress)
-        self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision
-        self.model_, self.log_, self.scorer_ = model.eval(), trainer.log, features.scorer
-        self.annotated_ = _annotated(supervision, features)
-        self.texts_digest_ = digest(features.ids)
-        self.about_ = {
-            "setting": str(setting),
-            "seed": self.seed,
-            "sharpness": trainer.loss.sharpness,
-            "texts": len(features),
-            "annotated_texts": len(supervision.annotated),
-        }
-        return self
+        self.model_, self.log_ = model.eval(), trainer.log
+        self.about_["sharpness"] = trainer.loss.sharpness
 
     @property
     def classes_(self) -> NDArray[np.str_]:
@@ -133,20 +171,21 @@ class BNCLClassifier(BaseEstimator):
 
     def predict(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.bool_]:
         """Return which labels each text has; boolean, (texts, labels)."""
-        features = self._checked(texts)
-        decide = torch.ge if self.recipe_.ties_count else torch.gt
-        return np.concatenate([decide(p, against).numpy() for p, against in self._update(features)])
+        return self._both(self._checked(texts))[0]
 
     def predict_proba(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32]:
-        """Return p / (p + p̄), which is above a half where a label is predicted; (texts, labels)."""
-        features = self._checked(texts)
-        shares = [p / (p + against).clamp_min(1e-12) for p, against in self._update(features)]
-        return np.concatenate([share.numpy() for share in shares])
+        """Return how probable each label is; (texts, labels).
+
+        With the recipe `default` they are calibrated, and a label may be predicted below a half: what maximises F1 is
+        to predict a label as often as it should occur. With the others it is p / (p + p̄), which is above a half exactly
+        where a label is predicted.
+        """
+        return self._both(self._checked(texts))[1]
 
     def predicted_rows(self, texts: Corpus | Sequence[str] | Features) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
         features = self._checked(texts)
-        predicted, probabilities = self.predict(features), self.predict_proba(features)
+        predicted, probabilities = self._both(features)
         for row, identifier in enumerate(features.ids):
             places = np.flatnonzero(predicted[row])
             places = places[np.argsort(-probabilities[row, places], kind="stable")]
@@ -161,7 +200,8 @@ class BNCLClassifier(BaseEstimator):
         self._check_fitted()
         with new_folder(Path(path), "model", overwrite=overwrite) as folder:
             weights = folder / "model.safetensors"
-            save_file(self.model_.state_dict(), weights)
+            tensors, network = _as_state(self.model_)
+            save_file(tensors, weights)
             self.labels_.write(folder / "labels.jsonl")
             self.supervision_.write_priors(folder / "priors.json", self.labels_)
             rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated_.items())
@@ -173,6 +213,7 @@ class BNCLClassifier(BaseEstimator):
                 **self.about_,
                 "texts_digest": self.texts_digest_,
                 "recipe": self.recipe_.as_dict(),
+                "network": network,
                 "scorer": self.scorer_,
                 "versions": {name: version(name) for name in ("bncl-pyg", "torch", "torch-geometric")},
                 "sha256": sha256_of(weights),
@@ -187,30 +228,53 @@ class BNCLClassifier(BaseEstimator):
         weights = folder / "model.safetensors"
         if not weights.is_file() or sha256_of(weights) != manifest.get("sha256"):
             raise InputError(f"{weights} is missing or damaged: it is not the file that its manifest describes.")
-        recipe = Recipe.from_dict(manifest["recipe"])
+        recipe = recipe_from_dict(manifest["recipe"])
         graph = SignedLabelGraph.load(folder / "graph")
         made_by = manifest["scorer"]
         reader = {"scorer": made_by.get("name", "embedded"), "template": made_by.get("template", TEMPLATE)}
         loaded = cls(manifest["setting"], recipe, graph, manifest["seed"], **reader)
         loaded.labels_, loaded.graph_, loaded.recipe_ = LabelSet.read(folder / "labels.jsonl"), graph, recipe
         _check_graph(graph, loaded.labels_)
-        loaded.supervision_ = Supervision.read_priors(folder / "priors.json", loaded.labels_)
-        loaded.model_ = _network(graph, recipe)
-        loaded.model_.load_state_dict(load_file(weights))
-        loaded.model_.eval()
-        loaded.log_ = [EpochLog(**entry) for entry in _read_log(folder / "training.json")]
+        priors = RoughPriors.read(folder / "priors.json", loaded.labels_)
+        assert isinstance(priors, Supervision)
+        loaded.supervision_ = priors
+        entries = _read_log(folder / "training.json")
+        if isinstance(recipe, Recipe):
+            network = _network(graph, recipe)
+            network.load_state_dict(load_file(weights))
+            loaded.model_, loaded.log_ = network.eval(), [EpochLog(**entry) for entry in entries]
+        else:
+            loaded.model_ = from_state(load_file(weights), manifest["network"], graph.edge_index).eval()
+            loaded.log_ = [StageLog(**entry) for entry in entries]
         rows = read_rows(folder / "annotated.jsonl")
         loaded.annotated_ = {row.identifier("id"): tuple(row.strings("labels")) for row in rows}
         loaded.texts_digest_ = manifest["texts_digest"]
         loaded.scorer_ = made_by
-        loaded.about_ = {key: manifest[key] for key in ("setting", "seed", "sharpness", "texts", "annotated_texts")}
+        known = ("sharpness", "setting", "seed", "texts", "annotated_texts")
+        loaded.about_ = {key: manifest[key] for key in known if key in manifest}
         return loaded
 
     @torch.inference_mode()
-    def _update(self, features: Features) -> Iterator[tuple[Tensor, Tensor]]:
-        parts = features.entailment.split(ROWS_AT_ONCE), features.contradiction.split(ROWS_AT_ONCE)
-        for entailment, contradiction in zip(*parts, strict=True):
-            yield self.model_(entailment, contradiction)
+    def _both(self, features: Features) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+        """Return decisions and probabilities, (texts, labels) each."""
+        shape = len(features), len(self.labels_)
+        decisions, probabilities = np.empty(shape, dtype=np.bool_), np.empty(shape, dtype=np.float32)
+        for start in range(0, len(features), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            said, likely = self._part(features, rows)
+            decisions[rows], probabilities[rows] = said.numpy(), likely.numpy()
+        return decisions, probabilities
+
+    def _part(self, features: Features, rows: slice) -> tuple[Tensor, Tensor]:
+        model, scores = self.model_, (features.entailment[rows], features.contradiction[rows])
+        if isinstance(model, CollectiveModel):
+            vectors = None if features.vectors is None else features.vectors[rows]
+            words = None if features.words is None else features.words[rows]
+            logits = model(*scores, model.inputs(vectors, words, len(scores[0])))
+            return model.decide(logits), model.probabilities(logits)
+        p, against = model(*scores)
+        ties_count = isinstance(self.recipe_, Recipe) and self.recipe_.ties_count
+        return (torch.ge if ties_count else torch.gt)(p, against), p / (p + against).clamp_min(1e-12)
 
     def _scored(self, texts: Corpus | Sequence[str] | Features, labels: LabelSet | None) -> Features:
         """Return features as they are, and texts scored in memory."""
@@ -240,11 +304,32 @@ class BNCLClassifier(BaseEstimator):
         self.labels_.check_same(features.labels, "the model", "the features")
         if features.scorer != self.scorer_:
             log.warning("These features were made by another scorer than the ones that the model was trained on.")
+        if isinstance(self.model_, CollectiveModel):
+            _check_texts_known(self.model_, features)
         return features
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise InputError("This BNCLClassifier is not trained yet; call fit first.")
+
+
+def _check_texts_known(model: CollectiveModel, features: Features) -> None:
+    """Refuse features that lack what the model looks at besides scores."""
+    lacking = []
+    if model.vectors and features.vectors is None:
+        lacking.append("the encoder's vectors")
+    if model.axes is not None and features.words is None:
+        lacking.append("the words")
+    if lacking:
+        raise InputError(
+            f"The model was trained with {' and '.join(lacking)} of the texts, which these features do not hold: run "
+            f"bncl featurize again, which adds them."
+        )
+
+
+def _as_state(model: BNCL | CollectiveModel) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return a network as tensors and as what JSON can hold."""
+    return as_state(model) if isinstance(model, CollectiveModel) else (model.state_dict(), {})
 
 
 def _setting(name: str) -> Setting:

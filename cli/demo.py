@@ -14,7 +14,6 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder to write graph, models and predictions to.")] = Path(
         "demo-output"
     ),
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the texts.")] = 120,
 ) -> None:
     """Go the whole way on bundled data: Debian packages and what they are used for."""
     from bncl_pyg.classifier import BNCLClassifier
@@ -43,29 +42,23 @@ def demo(
     for texts, features in ((train_file, train_features), (test_file, test_features)):
         _run("featurize", texts, "--labels", labels_file, "--out", features)
     _run("graph", "build", labels_file, "--out", graph, "--overwrite")
-    common: list[str | Path] = [
-        "train",
-        train_features,
-        "--graph",
-        graph,
-        "--epochs",
-        str(epochs),
-        "--fresh",
-        "--overwrite",
-    ]
-    free, scarce = out / "annotation-free", out / "scarce-annotation"
+    common: list[str | Path] = ["train", train_features, "--graph", graph, "--overwrite"]
+    free, auto, taught = out / "annotation-free", out / "auto", out / "domain-supervisor"
+    _run(*common, "--setting", "annotation-free", "--priors", "auto", "--out", auto)
     _run(*common, "--setting", "annotation-free", "--priors", priors, "--out", free)
-    settings: list[str | Path] = ["--setting", "scarce-annotation", "--annotated", train_file, "--annotations", count]
-    _run(*common, *settings, "--out", scarce)
+    settings: list[str | Path] = ["--priors", priors, "--annotated", train_file, "--annotations", count]
+    _run(*common, "--setting", "domain-supervisor", *settings, "--out", taught)
     _run("predict", free, test_features, "--out", out / "predictions.jsonl")
 
     scored, truth = read_features(test_features), Corpus.read(test_file, labels)
     found = {
-        path.name: evaluate_classifier(BNCLClassifier.from_pretrained(path), scored, truth) for path in (free, scarce)
+        path.name: evaluate_classifier(BNCLClassifier.from_pretrained(path), scored, truth)
+        for path in (auto, free, taught)
     }
     rows = {"zero-shot start": found[free.name].baselines["zero-shot"]}
-    rows["annotation-free"] = found[free.name].metrics
-    rows[f"{count} annotated texts"] = found[scarce.name].metrics
+    rows["knowing nothing (--priors auto)"] = found[auto.name].metrics
+    rows["knowing how common labels are"] = found[free.name].metrics
+    rows[f"and {count} annotated texts"] = found[taught.name].metrics
     typer.echo("")
     metrics_table(f"{len(truth)} test texts", rows)
     descriptions = labels.as_dict()

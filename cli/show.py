@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bncl_pyg.evaluation import Metrics
-    from bncl_pyg.training import EpochLog
+    from bncl_pyg.training import EpochLog, StageLog
 
 out = Console()
 err = Console(stderr=True)
@@ -52,6 +52,17 @@ def epochs_bar(epochs: int) -> "Iterator[Callable[[EpochLog], None]]":
             bar.update(task, completed=entry.epoch, parts=f"loss {entry.loss:.4g}: {parts}")
 
         yield advance
+
+
+@contextmanager
+def stages_bar() -> "Iterator[Callable[[StageLog], None]]":
+    """Show a bar and what was done last; yield what to call after every stage."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err) as bar:
+        task = bar.add_task("reading the scores", total=None)
+        yield lambda entry: bar.update(task, total=entry.of, completed=entry.stage, description=entry.what)
 
 
 @contextmanager

@@ -50,8 +50,9 @@ def refused(result: Result, *parts: str) -> None:
         assert part in result.stderr, result.stderr
 
 
-def train(bncl: Bncl, folder: Path, *more: object, out: str = "model") -> Result:
-    words = ["train", folder / "features", "--graph", folder / "graph", "--epochs", 3, "--out", folder / out]
+def train(bncl: Bncl, folder: Path, *more: object, out: str = "model", recipe: str = "paper") -> Result:
+    words = ["train", folder / "features", "--graph", folder / "graph", "--out", folder / out, "--recipe", recipe]
+    words += [] if recipe == "default" else ["--epochs", 3]
     return bncl(*words, *(more or ["--setting", "annotation-free", "--priors", folder / "priors.json"]))
 
 
@@ -73,7 +74,8 @@ def test_version(bncl: Bncl) -> None:
     assert bncl("--version").output.startswith("bncl-pyg 0.")
 
 
-def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path) -> None:
+@pytest.mark.parametrize("recipe", ["default", "paper", "reference"])
+def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path, recipe: str) -> None:
     assert bncl(
         "data", "priors", folder / "texts.jsonl", "--labels", folder / "labels.jsonl", "--out", folder / "p.json"
     )
@@ -86,9 +88,11 @@ def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path) -> None:
         "domain-supervisor": [*given, *some],
     }
     for setting, words in settings.items():
-        result = train(bncl, folder, "--setting", setting, *words, out=setting)
+        result = train(bncl, folder, "--setting", setting, *words, out=setting, recipe=recipe)
         assert result.exit_code == 0, result.output
-        assert f"trained {setting} on 60 texts, 3 epochs" in result.output
+        assert f"trained {setting} on 60 texts" in result.output
+        assert ("6 of them annotated" in result.output) == (setting != "annotation-free")
+        assert ("recipe default" if recipe == "default" else "3 epochs") in result.output
         assert not list(folder.glob("*.checkpoint*"))
         found = bncl(
             "eval",
@@ -112,9 +116,10 @@ def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path) -> None:
     assert f"60 texts, {empty} of them without any label" in done.output
 
 
-def test_the_same_command_gives_the_same_bytes(bncl: Bncl, folder: Path) -> None:
-    assert train(bncl, folder, out="one").exit_code == 0
-    assert train(bncl, folder, out="two").exit_code == 0
+@pytest.mark.parametrize("recipe", ["default", "paper"])
+def test_the_same_command_gives_the_same_bytes(bncl: Bncl, folder: Path, recipe: str) -> None:
+    assert train(bncl, folder, out="one", recipe=recipe).exit_code == 0
+    assert train(bncl, folder, out="two", recipe=recipe).exit_code == 0
     for file in sorted(path for path in (folder / "one").rglob("*") if path.is_file()):
         assert file.read_bytes() == (folder / "two" / file.relative_to(folder / "one")).read_bytes()
 
@@ -171,6 +176,26 @@ def test_graph_commands(bncl: Bncl, folder: Path) -> None:
     assert not (folder / "x").exists()
 
 
+def test_rough_priors(bncl: Bncl, folder: Path, labels: LabelSet) -> None:
+    words = dict(zip(labels.names, ["common", "common", "standard", "standard", "uncommon", 0.1], strict=True))
+    rough = folder / "rough.json"
+    rough.write_text(json.dumps({"cardinality": 1.5, "prevalence": words}))
+    for priors in (rough, "auto"):
+        free = ["--setting", "annotation-free", "--priors", priors]
+        done = train(bncl, folder, *free, out=f"m-{Path(priors).stem}", recipe="default")
+        assert done.exit_code == 0, done.output
+        assert "Estimated: 1.5 labels a text; most common: " in done.output or priors == "auto"
+    known = json.loads((folder / "m-rough" / "priors.json").read_text())
+    assert known["prevalence"]["rates"] == 0.1
+    assert known["prevalence"]["gold"] > known["prevalence"]["corn"] > known["prevalence"]["money"]
+    assert sum(known["prevalence"].values()) == pytest.approx(1.5)
+    words["gold"] = "rare"
+    rough.write_text(json.dumps({"prevalence": words}))
+    refused(train(bncl, folder, "--setting", "annotation-free", "--priors", rough, out="x"), "rough.json", "'gold'")
+    taught = ["--setting", "scarce-annotation", "--annotated", folder / "texts.jsonl", "--priors", "auto"]
+    refused(train(bncl, folder, *taught, out="x"), "leave priors out")
+
+
 def test_bad_use_of_train_is_one_sentence(bncl: Bncl, folder: Path) -> None:
     free = ["--setting", "annotation-free"]
     refused(train(bncl, folder, *free), "The setting annotation-free needs priors")
@@ -179,6 +204,8 @@ def test_bad_use_of_train_is_one_sentence(bncl: Bncl, folder: Path) -> None:
     refused(train(bncl, folder, *free, "--priors", folder / "none.json"), "none.json does not exist")
     refused(train(bncl, folder, *NO_PRIORS(folder), "--sharpness", "x"), "whole number or 'auto', but is 'x'")
     refused(train(bncl, folder, *NO_PRIORS(folder), "--seed", -1), "--seed")
+    ours = train(bncl, folder, *NO_PRIORS(folder), "--sharpness", "auto", recipe="default")
+    refused(ours, "The recipe default has no --sharpness; paper and reference have.")
     bad = folder / "bad.jsonl"
     bad.write_text('{"id": "t0", "text": "x", "labels": ["lead"]}\n')
     words = ["--setting", "scarce-annotation", "--annotated", bad]
@@ -304,20 +331,21 @@ def test_a_place_that_cannot_be_written_is_named(bncl: Bncl, folder: Path) -> No
 
 
 def test_demo_shows_metrics_beside_the_start(bncl: Bncl, tmp_path: Path) -> None:
-    result = bncl("demo", "--out", tmp_path / "demo", "--epochs", 2)
+    result = bncl("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 0, result.output
     for part in (
         "$ bncl featurize",
         "$ bncl graph build",
         "zero-shot start",
-        "annotation-free",
+        "knowing nothing",
+        "knowing how common labels are",
         "57 annotated texts",
         "Next",
     ):
         assert part in result.output
     rows = (tmp_path / "demo" / "predictions.jsonl").read_text().splitlines()
     assert len(rows) == 500
-    assert bncl("demo", "--out", tmp_path / "demo", "--epochs", 1).exit_code == 0
+    assert bncl("demo", "--out", tmp_path / "demo").exit_code == 0
 
 
 def test_the_bundled_set_is_small_and_attributed() -> None:
@@ -332,7 +360,7 @@ def test_from_texts_to_predictions(bncl: Bncl, folder: Path) -> None:
     assert made.exit_code == 0, made.output
     assert "60 texts × 6 labels; 1 of 1 blocks scored now" in made.output
     assert "0 of 1 blocks scored now" in bncl("featurize", texts, "--labels", labels, "--out", out).output
-    words = ["train", out, "--graph", folder / "graph", "--epochs", 1, "--out", folder / "m"]
+    words = ["train", out, "--graph", folder / "graph", "--out", folder / "m"]
     assert bncl(*words, "--setting", "annotation-free", "--priors", folder / "priors.json").exit_code == 0
     for number, source in enumerate((texts, out)):
         done = bncl("predict", folder / "m", source, "--out", folder / f"{number}.jsonl")
