@@ -8,16 +8,21 @@ from typing import Any
 
 from benchmarks.quality.plan import (
     ABLATIONS,
+    DEFAULT,
     DENSITIES,
     FREE,
     GROUPS,
     HOPS,
     LEVELS,
+    PAPERS,
+    PARTS,
     RECIPES,
+    ROUGH,
     SCARCE,
     TAUGHT,
     Trial,
     baseline_trial,
+    graph_of,
 )
 from benchmarks.quality.printed import STAND_IN, printed
 from benchmarks.results import markdown_table
@@ -31,6 +36,21 @@ LITERAL = (
 )
 
 
+ROUGH_NAMES = {
+    "words": "a word a label (4 groups)",
+    "factor 2": "each prevalence off by a factor of 2, up or down",
+    "only κ": "only the cardinality",
+    "auto": "nothing (`--priors auto`)",
+}
+
+
+def shown(method: str) -> str:
+    """Return what a method is called in tables."""
+    if method in PAPERS:
+        return f"BNCL, {method}"
+    return "**default recipe**" if method == DEFAULT else method
+
+
 @dataclass(frozen=True)
 class Summary:
     """Mean and standard deviation of each metric over the seeds of a trial."""
@@ -41,6 +61,8 @@ class Summary:
     best_on_test: Metrics | None
     seconds: float
     peak_megabytes: int
+    calibration: dict[str, list[list[float]]] | None
+    """Of the first seed: for the model and for the zero-shot start, each bin's pairs, mean probability, true share."""
 
     @classmethod
     def of(cls, runs: Sequence[dict[str, Any]]) -> "Summary":
@@ -54,6 +76,7 @@ class Summary:
             best_on_test=Metrics(*map(statistics.mean, zip(*best, strict=True))) if best else None,
             seconds=statistics.median(run["seconds"] for run in runs),
             peak_megabytes=max(run["peak_megabytes"] for run in runs),
+            calibration=next((run["calibration"] for run in runs if "calibration" in run), None),
         )
 
 
@@ -76,7 +99,7 @@ class Outcomes:
     def recipe(self, recipe: str, level: str = "0") -> Trial:
         """Return the trial of a recipe with the paper's choices; above level 0 it is given κ and λ too."""
         setting = "annotation-free" if level == "0" else "domain-supervisor"
-        return Trial(recipe, setting, level, self.vectors)
+        return Trial(recipe, setting, level, graph_of(recipe, self.vectors))
 
     def baselines(self, level: str) -> list[Trial]:
         """Return the trials of baselines that were measured at a level."""
@@ -86,13 +109,15 @@ class Outcomes:
 
 def write_pages(folder: Path) -> None:
     """Make all pages and plots anew from the JSON files in the folder."""
-    from benchmarks.quality.plots import plot_levels
+    from benchmarks.quality.plots import plot_levels, plot_reliability
 
     found = []
     for path in sorted(folder.glob("quality-*.json")):
         outcomes = Outcomes(read_json(path))
         write_bytes(path.with_suffix(".md"), as_markdown(outcomes).encode())
         plot_levels(outcomes, path.with_name(f"{path.stem}-levels.png"))
+        if calibrated(outcomes):
+            plot_reliability(outcomes, path.with_name(f"{path.stem}-reliability.png"))
         found.append(outcomes)
     if found:
         write_bytes(folder / "quality.md", summary_page(found).encode())
@@ -101,7 +126,7 @@ def write_pages(folder: Path) -> None:
 def as_markdown(outcomes: Outcomes) -> str:
     """Return the page of a data set."""
     parts = [
-        f"# {outcomes.name}: the paper's tables, and the baselines beside them",
+        f"# {outcomes.name}: the default recipe, the paper's tables, and the baselines beside them",
         _introduction(outcomes),
         "## No annotated text",
         _five(outcomes, [(trial, trial.method) for trial in outcomes.baselines("0")] + _recipes_free(outcomes)),
@@ -113,18 +138,19 @@ def as_markdown(outcomes: Outcomes) -> str:
         *(_levels(outcomes, metric) for metric in (*HEADLINE, "HA")),
         "All five metrics, where the paper prints them:",
         _five(outcomes, _printed_levels(outcomes)),
-        "## What each part of the loss is worth",
+        *_ours(outcomes),
+        "## The paper's recipes: what each part of the loss is worth",
         _variations(outcomes, [({}, "whole"), *(({"without": w}, f"without {' and '.join(w)}") for w in ABLATIONS)]),
-        "## Prevalences known only by group",
+        "## The paper's recipes: prevalences known only by group",
         _variations(outcomes, [*(({"groups": k}, f"{k} groups") for k in GROUPS), ({}, "exact")]),
-        "## Density of the label graph",
+        "## The paper's recipes: density of the label graph",
         "The paper does not say which of the three it took.",
         _variations(
             outcomes,
             [({"percentiles": pair}, f"{pair[0]:g}% / {pair[1]:g}%") for pair in DENSITIES],
             beside_printed=False,
         ),
-        "## Hops",
+        "## The paper's recipes: hops",
         _variations(outcomes, [({"hops": hops}, f"K = {hops}") for hops in HOPS]),
         "## Apart: choosing the epoch on the test set",
         "The authors' code reports, for each metric, the best epoch **on the test set**. These figures are not "
@@ -139,12 +165,67 @@ def as_markdown(outcomes: Outcomes) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
 
 
+def calibrated(outcomes: Outcomes) -> list[tuple[str, dict[str, list[list[float]]]]]:
+    """Return the levels at which probabilities were compared with the truth, and what was found."""
+    levels = ("0", SCARCE, "100%")
+    found = ((level, outcomes.trials.get(outcomes.recipe(DEFAULT, level))) for level in levels)
+    return [(level, one.calibration) for level, one in found if one is not None and one.calibration is not None]
+
+
+def calibration_error(bins: Sequence[Sequence[float]]) -> float:
+    """Return the expected calibration error from bins of pairs, mean probability and true share."""
+    return sum(pairs * abs(said - true) for pairs, said, true in bins) / sum(pairs for pairs, _, _ in bins)
+
+
+def _ours(outcomes: Outcomes) -> list[str]:
+    """Return the parts of the page that are about the default recipe alone."""
+    usual = outcomes.recipe(DEFAULT)
+    parts = [(usual, "whole"), *((replace(usual, without=one), f"without {' and '.join(one)}") for one in PARTS)]
+    told = [
+        (usual, "exact prevalences"),
+        *((replace(usual, rough=rough), ROUGH_NAMES[rough]) for rough in ROUGH),
+        *((trial, trial.method) for trial in outcomes.baselines("0") if trial.method in ("zero-shot", "top-κ")),
+    ]
+    page = [
+        "## The default recipe: what each part is worth",
+        "Without annotated texts. Without vectors and words, only scores, projection and graph are left.",
+        _five(outcomes, parts, beside_printed=False),
+        "## The default recipe: rough knowledge instead of exact prevalences",
+        _five(outcomes, told, beside_printed=False),
+    ]
+    found = calibrated(outcomes)
+    if found:
+        lines = [
+            [_level_name(outcomes, level), *(f"{calibration_error(bins[who]):.5f}" for who in ("model", "zero-shot"))]
+            for level, bins in found
+        ]
+        page += [
+            "## The default recipe: calibration",
+            f"![Mean probability against the share that is true](quality-{outcomes.name}-reliability.png)",
+            "Expected calibration error over all (text, label) pairs, 15 bins, first seed.",
+            markdown_table(["annotated texts", "default recipe", "zero-shot start"], lines),
+        ]
+    return page
+
+
 def summary_page(found: Sequence[Outcomes]) -> str:
     """Return the page over all data sets."""
+    short = "**A quick look with few epochs, not a result.** " if any(one.epochs for one in found) else ""
+    pages = ", ".join(f"[{one.name}](quality-{one.name}.md)" for one in found)
+    return (
+        "# The default recipe and the paper's method beside the best baseline\n\n"
+        f"{short}Each data set has a page of its own: {pages}. A recipe stands against the best of the baselines that "
+        f"saw the same texts, metric by metric; within one standard deviation counts as level. The best baseline is "
+        f"picked by its test figure, which flatters the baselines, not the method. A single seed has no deviation: "
+        f"there every difference counts.\n\n" + _against_baselines(found, DEFAULT) + _against_baselines(found, "paper")
+    )
+
+
+def _against_baselines(found: Sequence[Outcomes], recipe: str) -> str:
     rows, lost = [], []
     for outcomes in found:
         for level in ("0", SCARCE, "5%", "20%", "50%", "100%"):
-            ours = outcomes.trials.get(outcomes.recipe("paper", level))
+            ours = outcomes.trials.get(outcomes.recipe(recipe, level))
             # With annotated texts, the method is given κ and λ too, and so are the baselines that need nothing else.
             known = dict.fromkeys([*outcomes.baselines(level), *outcomes.baselines("0")])
             peers = [(trial, outcomes.trials[trial]) for trial in known]
@@ -161,16 +242,8 @@ def summary_page(found: Sequence[Outcomes]) -> str:
             rows.append([outcomes.name, _level_name(outcomes, level), *cells])
             lost.append(len(behind))
     total = len(HEADLINE) * len(rows)
-    short = "**A quick look with few epochs, not a result.** " if any(one.epochs for one in found) else ""
-    return (
-        "# The paper's method beside the best baseline\n\n"
-        f"{short}Recipe `paper` against the best of the baselines that saw the same texts, metric by metric; within "
-        f"one standard deviation counts as level. It is behind in {sum(lost)} of {total} comparisons. Each data set "
-        f"has a page of its own: {', '.join(f'[{one.name}](quality-{one.name}.md)' for one in found)}.\n\n"
-        + markdown_table(["data set", "annotated texts", *HEADLINE], rows)
-        + "\nThe best baseline is picked by its test figure, which flatters the baselines, not the method. A single "
-        "seed has no deviation: there every difference counts.\n"
-    )
+    table = markdown_table(["data set", "annotated texts", *HEADLINE], rows)
+    return f"## Recipe `{recipe}`\n\nIt is behind in {sum(lost)} of {total} comparisons.\n\n{table}\n"
 
 
 def _introduction(outcomes: Outcomes) -> str:
@@ -193,6 +266,7 @@ def _introduction(outcomes: Outcomes) -> str:
         f"paper; label graph from {vectors}, 5% / 95%, 2 hops where nothing else is said. κ and λ from the training "
         f"split, except in scarce-annotation, which estimates them from the annotated texts. Last epoch; nothing is "
         f"chosen on test labels. Mean ± standard deviation over seeds: {seeds}; a method without chance runs once. "
+        f"`default` is ours (docs/default-recipe.md), with the label graph that `bncl graph build` makes; "
         f"`paper` follows the paper, `reference` its authors' code; in italics what the paper prints. At the same "
         f"level and seed all methods see the same annotated texts, except `reference`, which draws with replacement "
         f"and at 100% sees about two thirds."
@@ -200,11 +274,11 @@ def _introduction(outcomes: Outcomes) -> str:
 
 
 def _recipes_free(outcomes: Outcomes) -> list[tuple[Trial, str]]:
-    rows = [(outcomes.recipe(recipe), f"BNCL, {recipe}") for recipe in RECIPES]
+    rows = [(outcomes.recipe(recipe), shown(recipe)) for recipe in RECIPES]
     if outcomes.vectors != "embedded":
         rows += [
             (replace(outcomes.recipe(recipe), vectors="embedded"), f"BNCL, {recipe}, graph from the encoder")
-            for recipe in RECIPES
+            for recipe in PAPERS
         ]
     return rows
 
@@ -213,7 +287,7 @@ def _scarce(outcomes: Outcomes) -> list[tuple[Trial, str]]:
     rows = [(trial, trial.method) for trial in outcomes.baselines(SCARCE)]
     for recipe in RECIPES:
         rows += [
-            (Trial(recipe, setting, SCARCE, outcomes.vectors), f"BNCL, {recipe}, {setting}")
+            (replace(outcomes.recipe(recipe, SCARCE), setting=setting), f"{shown(recipe)}, {setting}")
             for setting in ("scarce-annotation", "domain-supervisor")
         ]
     literal = Trial("paper", "scarce-annotation", SCARCE, outcomes.vectors, literal=True)
@@ -223,7 +297,9 @@ def _scarce(outcomes: Outcomes) -> list[tuple[Trial, str]]:
 def _printed_levels(outcomes: Outcomes) -> list[tuple[Trial, str]]:
     rows = [(trial, f"{trial.method}, 100%") for trial in outcomes.baselines("100%")]
     for recipe in RECIPES:
-        rows += [(outcomes.recipe(recipe, level), f"BNCL, {recipe}, {level}") for level in ("100%", "50%", "20%", "5%")]
+        rows += [
+            (outcomes.recipe(recipe, level), f"{shown(recipe)}, {level}") for level in ("100%", "50%", "20%", "5%")
+        ]
     return rows
 
 
@@ -247,10 +323,10 @@ def _variations(
 ) -> str:
     """Return a table of annotation-free trials that differ from the usual one in one choice."""
     rows = []
-    for recipe in RECIPES:
+    for recipe in PAPERS:
         usual = outcomes.recipe(recipe)
         rows += [(replace(usual, **change), f"BNCL, {recipe}, {name}") for change, name in changes]
-    plain = [outcomes.recipe(recipe) for recipe in RECIPES]
+    plain = [outcomes.recipe(recipe) for recipe in PAPERS]
     if not any(trial in outcomes.trials for trial, _ in rows if trial not in plain):
         return "Not measured yet; the same command goes on with it."
     return _five(outcomes, rows, beside_printed=beside_printed)
@@ -267,7 +343,7 @@ def _levels(outcomes: Outcomes, metric: str) -> str:
             found = outcomes.trials.get(trial)
             cells.append("" if found is None else _cells(found, [metric], digits=3)[0])
         if any(cells):
-            lines.append([f"BNCL, {name}" if name in RECIPES else name, *cells])
+            lines.append([shown(name), *cells])
     heads = [_level_name(outcomes, level) for level in columns]
     return markdown_table([metric, *heads], lines)
 
@@ -293,7 +369,7 @@ def _cost(outcomes: Outcomes) -> str:
             found = outcomes.trials.get(trial)
             if found is not None:
                 row = [
-                    trial.method,
+                    shown(trial.method),
                     _level_name(outcomes, level),
                     f"{found.seconds:.1f} s",
                     f"{found.peak_megabytes} MB",

@@ -17,7 +17,9 @@ FREE = (*(name for name, baseline in BASELINES.items() if not baseline.needs_ann
 """Baselines that learn from no annotated text."""
 TAUGHT = (*(name for name, baseline in BASELINES.items() if baseline.needs_annotations), SETFIT)
 """Baselines that do."""
-RECIPES = ("paper", "reference")
+DEFAULT = "default"
+PAPERS = ("paper", "reference")
+RECIPES = (DEFAULT, *PAPERS)
 SCARCE = "L"
 """The level with as many annotated texts as there are labels."""
 LEVELS = ("1%", "5%", "10%", "20%", "30%", "40%", "50%", "100%")
@@ -25,7 +27,20 @@ DENSITIES = ((5.0, 95.0), (10.0, 90.0), (30.0, 70.0))
 HOPS = (1, 2, 3)
 GROUPS = (2, 4, 6, 8, 10)
 
-Without = Literal["L2", "L3"]
+Without = Literal["L2", "L3", "graph", "vectors", "words", "competition"]
+PARTS: tuple[tuple[Without, ...], ...] = (
+    ("graph",),
+    ("words",),
+    ("vectors",),
+    ("competition",),
+    ("vectors", "words"),
+    ("vectors", "words", "graph"),
+)
+"""What the default recipe is tried without."""
+Rough = Literal["", "words", "factor 2", "only κ", "auto"]
+ROUGH: tuple[Rough, ...] = ("words", "factor 2", "only κ", "auto")
+"""What is known instead of exact prevalences: a word a label; each wrong by a factor of 2, up or down by chance;
+nothing but the cardinality; nothing."""
 ABLATIONS: tuple[tuple[Without, ...], ...] = (("L2",), ("L3",), ("L2", "L3"))
 
 
@@ -41,7 +56,8 @@ class Trial:
         percentiles: of the label graph.
         hops: K.
         groups: into how many frequency groups the prevalences are blurred; 0 leaves them exact.
-        without: parts of the loss that are left out.
+        without: parts of the loss, or of the default recipe, that are left out.
+        rough: what is known instead of exact prevalences.
         literal: whether L4 stands as the paper prints it, without the cap at 1.
     """
 
@@ -53,6 +69,7 @@ class Trial:
     hops: int = 2
     groups: int = 0
     without: tuple[Without, ...] = ()
+    rough: Rough = ""
     literal: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,13 +114,17 @@ def all_trials(vectors: str) -> Iterator[Trial]:
     yield from (baseline_trial(name) for name in FREE)
     yield from (baseline_trial(name, SCARCE) for name in taught)
     for recipe in RECIPES:
-        yield Trial(recipe, vectors=vectors)
-        yield Trial(recipe, "scarce-annotation", SCARCE, vectors)
-        yield Trial(recipe, "domain-supervisor", SCARCE, vectors)
+        graph = graph_of(recipe, vectors)
+        yield Trial(recipe, vectors=graph)
+        yield Trial(recipe, "scarce-annotation", SCARCE, graph)
+        yield Trial(recipe, "domain-supervisor", SCARCE, graph)
     for level in LEVELS:
         yield from (baseline_trial(name, level) for name in taught)
-        yield from (Trial(recipe, "domain-supervisor", level, vectors) for recipe in RECIPES)
-    for recipe in RECIPES:
+        yield from (Trial(one, "domain-supervisor", level, graph_of(one, vectors)) for one in RECIPES)
+    ours = Trial(DEFAULT, vectors=graph_of(DEFAULT, vectors))
+    yield from (replace(ours, rough=rough) for rough in ROUGH)
+    yield from (replace(ours, without=parts) for parts in PARTS)
+    for recipe in PAPERS:
         start = Trial(recipe, vectors=vectors)
         yield from (replace(start, without=without) for without in ABLATIONS)
         yield from (replace(start, groups=groups) for groups in GROUPS)
@@ -115,14 +136,24 @@ def all_trials(vectors: str) -> Iterator[Trial]:
     yield baseline_trial(SETFIT, SCARCE)
 
 
+def graph_of(recipe: str, vectors: str) -> str:
+    """Return what a recipe's label graph is made from: ours takes what `bncl graph build` takes."""
+    return "embedded" if recipe == DEFAULT else vectors
+
+
 def grouped(prevalence: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
     """Blur prevalences: each label gets the mean of its frequency group.
 
     The paper does not say where its groups end. Here they are equally wide in log λ between the rarest label that
     occurs and the most common one; labels that never occur belong to the rarest group.
     """
+    member = group_of(prevalence, groups)
+    return np.array([prevalence[member == group].mean() for group in member])
+
+
+def group_of(prevalence: NDArray[np.float64], groups: int) -> NDArray[np.int64]:
+    """Return each label's frequency group, 0 for the rarest; (labels,)."""
     seen = prevalence > 0
     logs = np.log(np.where(seen, prevalence, prevalence[seen].min()))
     edges = np.linspace(logs.min(), logs.max(), groups + 1)[1:-1]
-    member = np.digitize(logs, edges)
-    return np.array([prevalence[member == group].mean() for group in member])
+    return np.digitize(logs, edges)

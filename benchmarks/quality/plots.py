@@ -1,13 +1,15 @@
-"""Annotation level against ebF1, miF1 and maF1: one line a method, a band of one standard deviation."""
+"""Annotation level against ebF1, miF1 and maF1, one line a method; and probabilities against what came true."""
 
 from pathlib import Path
 
-from benchmarks.quality.pages import HEADLINE, Outcomes
-from benchmarks.quality.plan import FREE, LEVELS, RECIPES, SETFIT, TAUGHT, baseline_trial
+from benchmarks.quality.pages import HEADLINE, Outcomes, calibrated, calibration_error
+from benchmarks.quality.plan import DEFAULT, FREE, LEVELS, RECIPES, SETFIT, TAUGHT, baseline_trial
 from bncl_pyg.files import write_file
 
 LEARNERS = [name for name in TAUGHT if name != SETFIT]  # SetFit is measured at one level only
-COLOURS = ("#c1272d", "#e08b1d", "#0b6e99", "#4c9f70", "#7b4fa3", "#555555")
+COLOURS = ("#111111", "#c1272d", "#e08b1d", "#0b6e99", "#4c9f70", "#7b4fa3", "#8a6d3b")
+FEWEST_PAIRS = 20
+"""A bin with fewer is not shown: its share is chance."""
 DASHES = ("--", ":", "-.", (0, (1, 3)))
 
 
@@ -34,7 +36,7 @@ def plot_levels(outcomes: Outcomes, path: Path) -> None:
             across = list(found)
             means = [getattr(one.means, metric) for one in found.values()]
             spread = [getattr(one.deviations, metric) for one in found.values()]
-            label = f"BNCL, {name}" if is_recipe else name
+            label = "default recipe" if name == DEFAULT else f"BNCL, {name}" if is_recipe else name
             axis.plot(across, means, color=colour, marker="o", markersize=4, label=label, lw=2.4 if is_recipe else 1.4)
             low = [mean - one for mean, one in zip(means, spread, strict=True)]
             high = [mean + one for mean, one in zip(means, spread, strict=True)]
@@ -52,5 +54,32 @@ def plot_levels(outcomes: Outcomes, path: Path) -> None:
     figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
     about = outcomes.about
     figure.suptitle(f"{outcomes.name}: {about['train']} training texts, {about['labels']} labels")
+    write_file(path, lambda temporary: figure.savefig(temporary, dpi=100, format="png"))
+    pyplot.close(figure)
+
+
+def plot_reliability(outcomes: Outcomes, path: Path) -> None:
+    """Write the reliability plot as PNG: the default recipe at three levels, beside the zero-shot start."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(6, 5.6), constrained_layout=True)
+    axis.plot([0, 1], [0, 1], color="#bbbbbb", lw=1)
+    levels = calibrated(outcomes)
+    curves = [(f"default recipe, {level} annotated", bins["model"]) for level, bins in levels]
+    curves.append(("zero-shot start", levels[0][1]["zero-shot"]))
+    for (name, bins), colour in zip(
+        curves, (*("#111111", "#0b6e99", "#4c9f70")[: len(levels)], "#c1272d"), strict=True
+    ):
+        filled = [(said, true) for pairs, said, true in bins if pairs >= FEWEST_PAIRS]
+        label = f"{name}: error {calibration_error(bins):.4f}"
+        axis.plot([said for said, _ in filled], [true for _, true in filled], marker="o", color=colour, label=label)
+    axis.set_xlabel("mean probability")
+    axis.set_ylabel("share that is true")
+    axis.set_title(f"{outcomes.name}: bins with at least {FEWEST_PAIRS} (text, label) pairs")
+    axis.legend(loc="upper left", frameon=False)
+    axis.grid(alpha=0.25)
     write_file(path, lambda temporary: figure.savefig(temporary, dpi=100, format="png"))
     pyplot.close(figure)

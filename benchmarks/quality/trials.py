@@ -16,14 +16,24 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.quality.datasets import DataSet
-from benchmarks.quality.plan import COSINE_QUANTILE, SETFIT, Trial, grouped
-from bncl_pyg.corpus import Supervision
-from bncl_pyg.evaluation import Metrics, evaluate
+from benchmarks.quality.plan import COSINE_QUANTILE, DEFAULT, SETFIT, Rough, Trial, group_of, grouped
+from bncl_pyg.corpus import RoughPriors, Supervision
+from bncl_pyg.corpus.rough import WORDS
+from bncl_pyg.evaluation import Metrics, Reliability, evaluate, reliability
 from bncl_pyg.evaluation.baselines import BASELINES, Evidence, prevalence_quantile
 from bncl_pyg.graph import balanced_neighbourhoods
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import BNCL
-from bncl_pyg.training import EpochLog, Recipe, Setting, Trainer, adapted_recipe, supervise
+from bncl_pyg.training import (
+    DefaultRecipe,
+    DefaultTrainer,
+    EpochLog,
+    Recipe,
+    Setting,
+    Trainer,
+    adapted_recipe,
+    supervise,
+)
 
 RESET_PEAK = Path("/proc/self/clear_refs")
 
@@ -38,18 +48,28 @@ class Outcome:
             authors' code does, would have shown. Only for the recipe `reference`.
         seconds: from features and vectors to decisions.
         peak_megabytes: of the process, with the data set in memory.
+        calibration: the probabilities beside the truth and the zero-shot start's; only for the recipe `default`.
     """
 
     metrics: Metrics
     best_on_test: Metrics | None
     seconds: float
     peak_megabytes: int
+    calibration: dict[str, Reliability] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it."""
-        rounded = {"metrics": _rounded(self.metrics)}
+        rounded: dict[str, Any] = {"metrics": _rounded(self.metrics)}
         if self.best_on_test is not None:
             rounded["best_on_test"] = _rounded(self.best_on_test)
+        if self.calibration is not None:
+            rounded["calibration"] = {
+                name: [
+                    [int(pairs), round(float(said), 4), round(float(true), 4)]
+                    for pairs, said, true in zip(*one, strict=True)
+                ]
+                for name, one in self.calibration.items()
+            }
         return {**rounded, "seconds": round(self.seconds, 2), "peak_megabytes": self.peak_megabytes}
 
 
@@ -66,7 +86,11 @@ def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -
     if RESET_PEAK.exists():
         RESET_PEAK.write_text("5")
     began = time.perf_counter()
-    if trial.method in BASELINES or trial.method in (COSINE_QUANTILE, SETFIT):
+    probabilities = None
+    if trial.method == DEFAULT:
+        said, probabilities = _default(trial, data, seed)
+        decisions = [said]
+    elif trial.method in BASELINES or trial.method in (COSINE_QUANTILE, SETFIT):
         decisions = [_decide(trial, data, seed)]
     else:
         decisions = _train(trial, data, seed, epochs)
@@ -74,7 +98,14 @@ def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -
     assert data.test.annotations is not None
     found = [evaluate(data.test.annotations, said) for said in decisions]
     best = Metrics(*(max(column) for column in zip(*found, strict=True))) if trial.method == "reference" else None
-    return Outcome(found[-1], best, seconds, _peak_megabytes())
+    calibration = None
+    if probabilities is not None:
+        start = data.scored[1].zero_shot_probabilities().numpy()
+        calibration = {
+            "model": reliability(data.test.annotations, probabilities),
+            "zero-shot": reliability(data.test.annotations, start),
+        }
+    return Outcome(found[-1], best, seconds, _peak_megabytes(), calibration)
 
 
 def _load(trial: Trial, data: DataSet) -> list[Any]:
@@ -104,6 +135,37 @@ def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
     return BASELINES[trial.method].decide(given)
 
 
+def _default(trial: Trial, data: DataSet, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+    """Return decisions and probabilities of the default recipe on the test texts."""
+    train, test = data.scored
+    parts: dict[str, Any] = {"parts": tuple(part for part in DefaultRecipe().parts if part not in trial.without)}
+    if "competition" in trial.without:
+        parts["competition"] = 0.0
+    recipe = replace(DefaultRecipe(), **parts)
+    graph = data.graph(trial.vectors, trial.percentiles, trial.hops)
+    if trial.rough in ("", "factor 2"):
+        known: Supervision | None = _supervision(trial, data, seed)
+        if trial.rough:
+            factors = np.random.default_rng(seed).choice([0.5, 2.0], len(data.labels))
+            known = replace(data.priors, prevalence=np.minimum(data.priors.prevalence * factors, 1.0))
+    else:
+        known = DefaultTrainer(train, graph, recipe, seed).settle(_roughly(trial.rough, data.priors))
+    assert known is not None
+    model = DefaultTrainer(train, graph, recipe, seed).run(known, estimated=trial.setting == "scarce-annotation")
+    with torch.inference_mode():
+        logits = model(test.entailment, test.contradiction, model.inputs(test.vectors, test.words, len(test)))
+        return model.decide(logits).numpy(), model.probabilities(logits).numpy()
+
+
+def _roughly(rough: Rough, exact: Supervision) -> RoughPriors:
+    """Return what somebody knows who knows the prevalences only roughly."""
+    nothing = RoughPriors.nothing(len(exact.prevalence))
+    if rough == "auto":
+        return nothing
+    words = group_of(exact.prevalence, len(WORDS)) if rough == "words" else nothing.words
+    return replace(nothing, cardinality=exact.cardinality, words=words)
+
+
 def _train(trial: Trial, data: DataSet, seed: int, epochs: int | None) -> list[NDArray[np.bool_]]:
     """Return the decisions on the test texts: of the last epoch, or of all epochs for the recipe `reference`."""
     train, test = data.scored
@@ -130,6 +192,7 @@ def _predict(model: BNCL, features: Features, recipe: Recipe) -> NDArray[np.bool
 
 def _recipe(trial: Trial, epochs: int | None) -> Recipe:
     recipe = adapted_recipe(trial.method, epochs=epochs)
+    assert isinstance(recipe, Recipe)
     labels, texts, annotated = recipe.loss_weights
     weights = (0.0 if "L2" in trial.without else labels, 0.0 if "L3" in trial.without else texts, annotated)
     return replace(recipe, loss_weights=weights, annotation="literal" if trial.literal else recipe.annotation)

@@ -12,8 +12,11 @@ import pytest
 from benchmarks.quality.pages import Outcomes, as_markdown, summary_page
 from benchmarks.quality.plan import (
     COSINE_QUANTILE,
+    DEFAULT,
     LEVELS,
+    PARTS,
     RECIPES,
+    ROUGH,
     SCARCE,
     Trial,
     all_trials,
@@ -73,6 +76,11 @@ def test_the_plan_has_every_table_of_the_paper() -> None:
             "domain-supervisor",
         }
         assert {trial.level for trial in mine} == {"0", SCARCE, *LEVELS}
+        if recipe == DEFAULT:
+            assert {trial.rough for trial in mine} == {"", *ROUGH}
+            assert {trial.without for trial in mine} == {(), *PARTS}
+            assert {trial.vectors for trial in mine} == {"embedded"}
+            continue
         assert {trial.groups for trial in mine} == {0, 2, 4, 6, 8, 10}
         assert {trial.hops for trial in mine} == {1, 2, 3}
         assert {trial.percentiles for trial in mine} == {(5, 95), (10, 90), (30, 70)}
@@ -145,12 +153,14 @@ def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
     for entry in content["runs"]:
         assert all(0 <= value <= 1 for value in entry["metrics"])
         assert ("best_on_test" in entry) == (entry["trial"]["method"] == "reference")
+        assert ("calibration" in entry) == (entry["trial"]["method"] == DEFAULT)
         assert entry["peak_megabytes"] > 50
     assert content["about"]["sha256"].keys() == {"labels.jsonl", "train.jsonl", "test.jsonl"}
     page = (out / "quality-sample.md").read_text()
     assert "Only 1 epochs: a quick look, not a result." in page
     assert page == as_markdown(Outcomes(content))
     assert (out / "quality-sample-levels.png").stat().st_size > 10_000
+    assert (out / "quality-sample-reliability.png").stat().st_size > 10_000
 
     # A second seed is added to what is there; the first is not measured again.
     second = run("--seeds", 2, "--epochs", 1, "--workers", 1, "--methods", "ML-kNN,zero-shot")
@@ -162,7 +172,7 @@ def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
 
     unknown = run("--methods", "MLkNN")
     assert unknown.returncode == 2
-    assert "There is no method 'MLkNN'; there are: paper, reference," in unknown.stderr
+    assert "There is no method 'MLkNN'; there are: default, paper, reference," in unknown.stderr
     refused = run("--seeds", 1)
     assert refused.returncode == 2
     assert "holds outcomes with another 'epochs'" in refused.stderr
