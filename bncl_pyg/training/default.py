@@ -61,7 +61,7 @@ class DefaultRecipe:
     graph_weight: float = 1.0
     competition: float = 0.75
     text_strength: float = 500.0
-    most_strength: float = 1.0
+    most_strength: float = 0.2
     graph_strength: float = 20.0
     softness: float = 0.5
     steepness: float = 2.0

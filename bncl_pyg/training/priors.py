@@ -21,7 +21,7 @@ RAREST = 2.0
 """How many of the training texts have a label that is almost unseen."""
 RATIOS = (3.0, 8.0)
 """How many times as common a word is as the next rarer one: at least, at most."""
-TRUST = 0.7
+TRUST = 0.6
 """How far the scores may tell labels with the same word apart; 0 is not at all."""
 MOST = 0.9
 """No label is taken to be more common than this, unless somebody said so."""
@@ -40,7 +40,7 @@ def settled(
     - λ, where nothing is known: see `estimated_prevalence`.
     - λ, where a word is known: "almost unseen" is two texts of the training texts, and each further word so many times
       as common that all λ add up to κ, but at least 3 and at most 8 times. Labels with the same word are then spread,
-      to the power of 0.7, by the geometric mean of two estimates: `estimated_prevalence`, and how the labels share the
+      to the power of 0.6, by the geometric mean of two estimates: `estimated_prevalence`, and how the labels share the
       texts when a model trained with a first spread competes for them with the words as its prior.
 
     Args:

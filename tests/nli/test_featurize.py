@@ -361,3 +361,28 @@ def test_templates_and_candidates() -> None:
             hypotheses_of(["a"], wrong)
     scores = torch.tensor([[0.1, 0.9, 0.5], [0.7, 0.2, 0.6]])
     assert best_candidates(scores, 2).tolist() == [[1, 2], [0, 2]]
+
+
+def test_vectors_and_words_come_with_the_scores_and_are_added_to_older_stores(tmp_path: Path) -> None:
+    path, labels = tmp_path / "f", labels_of(3)
+    featurize(texts_of(20), labels, HashScorer(), path)
+    found = read_features(path)
+    assert found.vectors is not None
+    assert found.words is not None
+    expected = HashScorer().vectors([text for _, text in texts_of(20)()])
+    assert torch.allclose(found.vectors, expected, atol=1e-3)
+    assert found.words.sum(axis=1).tolist() == [2.0] * 10 + [3.0] * 10  # a single digit is no word
+
+    manifest = json.loads((path / "manifest.json").read_text())
+    for file in path.glob("text-r*"):
+        del manifest["blocks"][file.name]
+        file.unlink()
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    assert read_features(path).vectors is None
+    scorer = HashScorer()
+    done = featurize(texts_of(20), labels, scorer, path)
+    assert done.scored_blocks == 0
+    assert scorer.texts == []
+    again = read_features(path)
+    assert again.vectors is not None
+    assert torch.equal(again.vectors, found.vectors)

@@ -8,6 +8,7 @@ import torch
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.nli import Features, read_features, store, write_features
+from bncl_pyg.nli.words import word_counts
 
 
 def test_round_trip_over_several_blocks(features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,3 +92,42 @@ def test_scores_that_are_no_probabilities_are_named(labels: LabelSet) -> None:
         Features(("a",), labels, half, half + 0.1)
     with pytest.raises(InputError, match=r"shape \(1, 6\), but \(2, 6\) is needed"):
         Features(("a", "b"), labels, half, half)
+
+
+def with_texts(features: Features) -> Features:
+    texts = [f"gold {'mine ' * (place % 5)}number{place}" for place in range(len(features))]
+    return dataclasses.replace(features, vectors=torch.randn(len(features), 4), words=word_counts(texts))
+
+
+def test_vectors_and_words_round_trip(features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "BLOCK_TEXTS", 25)
+    given = with_texts(features)
+    write_features(given, tmp_path / "f")
+    assert len(list((tmp_path / "f").glob("text-*.safetensors"))) == 3
+    again = read_features(tmp_path / "f")
+    assert given.vectors is not None
+    assert again.vectors is not None
+    assert torch.allclose(again.vectors, given.vectors, atol=1e-2)
+    assert again.words is not None
+    assert (again.words != given.words).nnz == 0
+    with pytest.raises(InputError, match="There are vectors of 2 texts, but there are 60 texts"):
+        dataclasses.replace(features, vectors=torch.zeros(2, 4))
+
+
+def test_features_without_vectors_are_read_without(features: Features, tmp_path: Path) -> None:
+    write_features(features, tmp_path / "f")
+    again = read_features(tmp_path / "f")
+    assert again.vectors is None
+    assert again.words is None
+
+
+def test_damage_to_vectors_is_named(features: Features, tmp_path: Path) -> None:
+    write_features(with_texts(features), tmp_path / "f")
+    file = tmp_path / "f" / "text-r00000000.safetensors"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-8] + b"\1" * 8)
+    with pytest.raises(InputError, match=r"text-r00000000.safetensors is damaged"):
+        read_features(tmp_path / "f")
+    file.unlink()
+    with pytest.raises(InputError, match=r"text-r00000000.safetensors is missing"):
+        read_features(tmp_path / "f")

@@ -1,0 +1,240 @@
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from scipy.stats import spearmanr
+
+from bncl_pyg.classifier import BNCLClassifier
+from bncl_pyg.corpus import Corpus, LabelSet, RoughPriors, Supervision
+from bncl_pyg.errors import InputError
+from bncl_pyg.evaluation import Metrics, evaluate, reliability
+from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
+from bncl_pyg.nli import Features
+from bncl_pyg.nli.words import word_counts
+from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
+from bncl_pyg.training.priors import estimated_prevalence, pooled
+
+NAMES = ("gold", "silver", "wheat", "corn", "money", "rates", "ships", "trade")
+TRUE = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05, 0.02])
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """Texts whose vectors and words tell their labels, and scores that tell them badly, some labels too high."""
+
+    train: Features
+    test: Features
+    corpus: Corpus
+    truth: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    graph: SignedLabelGraph
+    priors: Supervision
+
+    def metrics(self, classifier: BNCLClassifier) -> Metrics:
+        return evaluate(self.truth, classifier.predict(self.test))
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    draw = np.random.default_rng(0)
+    labels = LabelSet(NAMES, NAMES)
+    truth = draw.random((1200, 8)) < TRUE
+    truth[np.flatnonzero(~truth.any(axis=1)), 0] = True
+    directions = draw.normal(size=(8, 24))
+    vectors = truth @ directions + 1.5 * draw.normal(size=(1200, 24))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    said = 1 / (1 + np.exp(-(1.7 * truth + draw.normal(size=truth.shape) + np.linspace(-4, 0, 8))))
+    filler = [f"word{place}" for place in range(40)]
+    texts = [" ".join([*np.array(NAMES)[row], *draw.choice(filler, 6)]) for row in truth]
+    texts = [" ".join(word for word in text.split() if draw.random() < 0.6) or "word0" for text in texts]
+
+    def part(rows: slice) -> Features:
+        entailment = torch.from_numpy(said[rows]).float()
+        ids = tuple(f"t{place}" for place in range(rows.start, rows.stop))
+        scorer = {"name": "made up"}
+        of_texts = torch.from_numpy(vectors[rows]).float(), word_counts(texts[rows])
+        return Features(ids, labels, entailment, 0.95 * (1 - entailment), scorer, *of_texts)
+
+    train, test = part(slice(0, 900)), part(slice(900, 1200))
+    annotations = csr_array(truth[:900])
+    corpus = Corpus(train.ids, tuple(texts[:900]), annotations)
+    graph = build_graph(labels, LabelVectors(directions.astype(np.float32), "by hand"), (25, 75))
+    return World(train, test, corpus, truth[900:], graph, Supervision.from_annotations(annotations))
+
+
+def free(world: World, **changes: object) -> BNCLClassifier:
+    recipe = dataclasses.replace(DefaultRecipe(), **changes)  # type: ignore[arg-type]
+    return BNCLClassifier(recipe=recipe, graph=world.graph).fit(world.train, world.priors)
+
+
+def taught(world: World, count: int, seed: int = 0, setting: str = "domain-supervisor") -> BNCLClassifier:
+    priors = world.priors if setting == "domain-supervisor" else None
+    return BNCLClassifier(setting, graph=world.graph, seed=seed).fit(world.train, priors, world.corpus, count)
+
+
+def test_without_annotated_texts_it_is_far_ahead_of_its_start(world: World) -> None:
+    start = evaluate(world.truth, world.test.zero_shot().numpy())
+    whole, scores_alone = world.metrics(free(world)), world.metrics(free(world, parts=()))
+    for metric in ("ebF1", "miF1", "maF1"):
+        assert getattr(whole, metric) > getattr(start, metric) + 0.15
+        assert getattr(whole, metric) > getattr(scores_alone, metric) + 0.02
+
+
+def test_annotated_texts_help_and_more_help_more(world: World) -> None:
+    without = world.metrics(free(world)).miF1
+    found = [world.metrics(taught(world, count)).miF1 for count in (8, 90, 900)]
+    assert min(found) > without - 0.01
+    assert found[2] > max(without, *found[:2])
+    assert world.metrics(taught(world, 90, setting="scarce-annotation")).miF1 > 0.8 * found[1]
+
+
+def test_decisions_are_as_common_as_they_should_be_and_probabilities_are_calibrated(world: World) -> None:
+    for classifier in (free(world), taught(world, 300)):
+        said, likely = classifier.predict(world.test), classifier.predict_proba(world.test)
+        assert said.mean(axis=0) == pytest.approx(world.priors.prevalence, abs=0.1)
+        start = reliability(world.truth, world.test.zero_shot_probabilities().numpy())
+        assert reliability(world.truth, likely).error() < start.error() / 2
+
+
+@pytest.mark.parametrize("parts", [(), ("vectors",), ("words",), ("graph",), ("vectors", "words", "graph")])
+def test_every_part_can_be_left_out_and_saved(world: World, parts: tuple[str, ...], tmp_path: Path) -> None:
+    found = free(world, parts=parts)
+    found.save_pretrained(tmp_path / "m")
+    again = BNCLClassifier.from_pretrained(tmp_path / "m")
+    assert (again.predict(world.test) == found.predict(world.test)).all()
+    assert np.allclose(again.predict_proba(world.test), found.predict_proba(world.test), atol=1e-6)
+    assert again.log_ == found.log_
+    assert isinstance(again.log_[0], StageLog)
+
+
+def test_a_taught_model_is_saved_whole(world: World, tmp_path: Path) -> None:
+    found = taught(world, 50)
+    found.save_pretrained(tmp_path / "m")
+    again = BNCLClassifier.from_pretrained(tmp_path / "m")
+    assert (again.predict(world.test) == found.predict(world.test)).all()
+    assert again.annotated_ == found.annotated_
+    again.save_pretrained(tmp_path / "again")
+    for file in sorted(path for path in (tmp_path / "m").rglob("*") if path.is_file()):
+        assert file.read_bytes() == (tmp_path / "again" / file.relative_to(tmp_path / "m")).read_bytes()
+
+
+def test_features_without_vectors_and_words_train_and_predict(world: World) -> None:
+    bare = [dataclasses.replace(features, vectors=None, words=None) for features in (world.train, world.test)]
+    found = BNCLClassifier(graph=world.graph).fit(bare[0], world.priors)
+    assert (found.predict(bare[1]) == found.predict(world.test)).all()
+    start = evaluate(world.truth, world.test.zero_shot().numpy())
+    assert evaluate(world.truth, found.predict(bare[1])).miF1 > start.miF1
+    known = BNCLClassifier("scarce-annotation", graph=world.graph).fit(bare[0], None, world.corpus, 40)
+    assert known.predict(bare[1]).any()
+    with pytest.raises(InputError, match="trained with the encoder's vectors and the words of the texts, which these"):
+        free(world).predict(bare[1])
+    with pytest.raises(InputError, match="trained with the words"):
+        free(world, parts=("words",)).predict(bare[1])
+
+
+def test_the_same_seed_gives_the_same_model_and_texts_do_not_depend_on_each_other(world: World) -> None:
+    one, two = taught(world, 60, seed=3), taught(world, 60, seed=3)
+    assert (one.predict_proba(world.test) == two.predict_proba(world.test)).all()
+    first = dataclasses.replace(
+        world.test,
+        ids=world.test.ids[:1],
+        entailment=world.test.entailment[:1],
+        contradiction=world.test.contradiction[:1],
+        vectors=None if world.test.vectors is None else world.test.vectors[:1],
+        words=None if world.test.words is None else world.test.words[:1],
+    )
+    assert np.allclose(one.predict_proba(first)[0], one.predict_proba(world.test)[0], atol=1e-5)
+
+
+def test_a_label_without_examples_falls_back_to_what_needs_none(world: World) -> None:
+    """'trade' is in none of the annotated texts, but it is known to be there."""
+    assert world.corpus.annotations is not None
+    rows = np.flatnonzero(world.corpus.annotations[:, [7]].toarray().ravel() == 0)[:200]
+    some = world.corpus.rows(rows)
+    found = BNCLClassifier("domain-supervisor", graph=world.graph).fit(world.train, world.priors, some)
+    likely, before = (one.predict_proba(world.test)[:, 7] for one in (found, free(world)))
+    assert likely.mean() == pytest.approx(world.priors.prevalence[7], abs=0.01)
+    assert spearmanr(likely, before).statistic > 0.7
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_next_to_no_annotated_texts(world: World, count: int) -> None:
+    assert world.metrics(taught(world, count)).miF1 > 0.8 * world.metrics(free(world)).miF1
+
+
+def test_texts_without_labels_stay_without_where_many_are(world: World) -> None:
+    none = csr_array((40, 8), dtype=bool)
+    assert world.corpus.annotations is not None
+    some = dataclasses.replace(world.corpus.rows(np.arange(80)))
+    half = Corpus(some.ids, some.texts, csr_array(np.vstack([some.annotations[:40].toarray(), none.toarray()])))  # type: ignore[index]
+    known = Supervision(0.5, world.priors.prevalence / 3)
+    found = BNCLClassifier("domain-supervisor", graph=world.graph).fit(world.train, known, half)
+    assert (~found.predict(world.test).any(axis=1)).mean() > 0.1
+    rare = BNCLClassifier(graph=world.graph).fit(world.train, known)
+    assert (~rare.predict(world.test).any(axis=1)).mean() > 0.1
+
+
+def test_rough_knowledge_is_worth_something(world: World) -> None:
+    exact = world.metrics(free(world)).miF1
+    start = evaluate(world.truth, world.test.zero_shot().numpy()).miF1
+    words = RoughPriors.nothing(8)
+    words.words[:] = [3, 3, 2, 2, 2, 2, 1, 1]
+    worded = BNCLClassifier(graph=world.graph).fit(world.train, dataclasses.replace(words, cardinality=1.3))
+    assert world.metrics(worded).miF1 > 0.8 * exact
+    nothing = BNCLClassifier(graph=world.graph).fit(world.train, "auto")
+    assert world.metrics(nothing).miF1 > start
+    assert nothing.supervision_.cardinality >= 1
+
+
+def test_what_is_known_is_kept_and_the_rest_adds_up(world: World) -> None:
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    rough = RoughPriors.nothing(8)
+    rough.prevalence[:2] = [0.3, 0.0]
+    rough.words[2:5] = [3, 1, 0]
+    found = trainer.settle(dataclasses.replace(rough, cardinality=1.4))
+    assert found.cardinality == 1.4
+    assert found.prevalence[:2].tolist() == [0.3, 0.0]
+    assert found.prevalence.sum() == pytest.approx(1.4)
+    assert found.prevalence[2] > found.prevalence[3] > found.prevalence[4]
+    assert trainer.log == []
+    assert trainer.settle(rough).cardinality >= 1
+
+
+def test_prevalence_from_scores_and_from_few_texts(world: World) -> None:
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    estimate = estimated_prevalence(world.train, trainer.turned, world.priors.cardinality, trainer.strength)
+    assert estimate.sum() == pytest.approx(world.priors.cardinality)
+    assert (estimate > 0).all()
+    few = pooled(np.array([3, 1, 0, 0, 0, 0, 0, 0]), 4, estimate, 50)
+    many = pooled(np.array([3000, 1000, 0, 0, 0, 0, 0, 0]), 4000, estimate, 50)
+    assert few[0] < many[0] == pytest.approx(0.75, abs=0.02)
+    assert few[2] > 10 * many[2] > 0
+
+
+def test_prevalences_that_add_up_to_too_much_are_scaled(world: World) -> None:
+    doubled = Supervision(world.priors.cardinality, np.minimum(2 * world.priors.prevalence, 1))
+    found = BNCLClassifier(graph=world.graph).fit(world.train, doubled)
+    assert (found.predict(world.test) == free(world).predict(world.test)).mean() > 0.97
+
+
+def test_one_text_is_too_few(world: World) -> None:
+    alone = dataclasses.replace(
+        world.train,
+        ids=("t0",),
+        entailment=world.train.entailment[:1],
+        contradiction=world.train.contradiction[:1],
+        vectors=None,
+        words=None,
+    )
+    with pytest.raises(InputError, match="at least 2 training texts"):
+        BNCLClassifier(graph=world.graph).fit(alone, world.priors)
+
+
+def test_stages_are_told(world: World) -> None:
+    told: list[StageLog] = []
+    found = BNCLClassifier("scarce-annotation", graph=world.graph)
+    found.fit(world.train, None, world.corpus, 30, progress=told.append)
+    assert [entry.stage for entry in told] == list(range(1, told[-1].of + 1))
+    assert told == found.log_
