@@ -33,6 +33,7 @@ PARTS: tuple[tuple[Without, ...], ...] = (
     ("words",),
     ("vectors",),
     ("competition",),
+    ("competition", "graph"),
     ("vectors", "words"),
     ("vectors", "words", "graph"),
 )
