@@ -72,6 +72,8 @@ def evaluate(
         typer.echo("Best: " + ", ".join(f"{metric} {name}" for metric, name in best.items()) + ".")
     ranking = ", ".join(f"{name} {value:.4g}" for name, value in found.ranking.items())
     typer.echo(f"Model: {ranking}; {found.cardinality:.3g} labels a text predicted, {found.true_cardinality:.3g} true")
+    ours, start = (found.calibration[name] for name in ("model", "zero-shot"))
+    typer.echo(f"Calibration error of the probabilities: {ours:.4f}; of the zero-shot start's: {start:.4f}")
     if json is not None:
         typer.echo(f"{json}: all of this, and a table by label")
 

@@ -109,6 +109,7 @@ def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path, recipe: str) 
         assert set(content["metrics"]) == five
         assert set(content["baselines"]["zero-shot"]) == five
         assert f"{content['metrics']['miF1']:.4f}" in found.output
+        assert f"probabilities: {content['calibration_error']['model']:.4f}; of the zero-shot" in found.output
     done = bncl("predict", folder / "annotation-free", folder / "features", "--out", folder / "out.jsonl")
     rows = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == [f"t{place}" for place in range(60)]

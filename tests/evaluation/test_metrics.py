@@ -14,7 +14,7 @@ from sklearn.metrics import (
 )
 
 from bncl_pyg.corpus import LabelSet
-from bncl_pyg.evaluation import coverage, evaluate, label_table, precision_at
+from bncl_pyg.evaluation import coverage, evaluate, label_table, precision_at, reliability
 
 
 @st.composite
@@ -73,3 +73,14 @@ def test_shapes_must_agree() -> None:
         evaluate(np.ones((1, 2), dtype=bool), np.ones((1, 3), dtype=bool))
     with pytest.raises(ValueError, match="k must be between 1 and 2"):
         precision_at(np.ones((1, 2), dtype=bool), np.ones((1, 2)), 3)
+
+
+def test_reliability_of_probabilities() -> None:
+    truth = np.array([[True, False], [True, False], [False, False], [False, True]])
+    likely = np.array([[0.95, 0.05], [0.95, 0.05], [0.95, 0.05], [0.5, 1.0]])
+    found = reliability(truth, likely, bins=10)
+    assert found.pairs.tolist() == [3, 0, 0, 0, 0, 1, 0, 0, 0, 4]
+    assert found.said[9] == pytest.approx((3 * 0.95 + 1) / 4)
+    assert found.true[9] == pytest.approx(0.75)
+    assert found.error() == pytest.approx((3 * 0.05 + 0.5 + 4 * (0.9625 - 0.75)) / 8)
+    assert reliability(truth, truth.astype(float)).error() == 0

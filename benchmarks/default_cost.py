@@ -1,0 +1,105 @@
+"""What the default recipe costs beside scoring the texts: training from features, and prediction.
+
+    BNCL_DATA=folder python -m benchmarks.default_cost
+
+Prediction is measured against `featurize` of the same texts in the same run, in turn; each figure is a median.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from benchmarks.quality.datasets import DataSet
+from benchmarks.results import about_this_run, footer, markdown_table, save
+from bncl_pyg.classifier import BNCLClassifier
+from bncl_pyg.nli import read_features
+from bncl_pyg.nli.featurize import featurize
+from bncl_pyg.nli.load import embedded_scorer
+
+TEXTS = 512
+T = TypeVar("T")
+
+
+def main(
+    data: Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")],
+    datasets: Annotated[str, typer.Option(help="Which of them.")] = "reuters21578,stackex-cooking,goemotions,debtags",
+    cache: Annotated[Path, typer.Option(help="Where vectors and scores are kept.")] = Path("benchmarks/.cache"),
+    repeats: int = 3,
+) -> None:
+    """Measure and write the table."""
+    rows = [_measured(DataSet(data / name, cache, typer.echo), repeats) for name in datasets.split(",")]
+    content = {"about": about_this_run(), "repeats": repeats, "texts": TEXTS, "sets": rows}
+    save("default-cost", content, as_markdown(content))
+    typer.echo(as_markdown(content))
+
+
+def as_markdown(content: dict[str, Any]) -> str:
+    """Return the page that shows the figures of a run."""
+    lines = [
+        [
+            row["name"],
+            f"{row['train']} × {row['labels']}",
+            f"{row['training']:.1f} s",
+            f"{row['taught']:.1f} s",
+            f"{row['featurize']:.2f} s",
+            f"{row['predict']:.3f} s",
+            f"{row['predict'] / row['featurize']:.1%}",
+        ]
+        for row in content["sets"]
+    ]
+    columns = ["data set", "training texts × labels", "training, annotation-free", "training, with L annotated texts"]
+    columns += [f"scoring {content['texts']} texts", "predicting them", "prediction beside scoring"]
+    return (
+        "# What the default recipe costs\n\n"
+        f"From features, with all choices; medians of {content['repeats']} runs (training on debtags: 1). Prediction "
+        f"is from features, scoring is `bncl featurize` with the embedded scorer; both in the same run.\n\n"
+        + markdown_table(columns, lines)
+        + footer(content["about"])
+    )
+
+
+def _measured(data: DataSet, repeats: int) -> dict[str, Any]:
+    data.prepare()
+    train, _ = data.scored
+    graph = data.graph("embedded", (5.0, 95.0), 2)
+    count = 1 if len(train) * len(train.labels) > 5_000_000 else repeats
+    free, training = _timed(lambda: BNCLClassifier(graph=graph).fit(train, data.priors), count)
+    labels = len(train.labels)
+    teach = BNCLClassifier("domain-supervisor", graph=graph)
+    taught = _timed(lambda: teach.fit(train, data.priors, data.train, min(labels, len(train))), count)[1]
+    texts = list(zip(data.test.ids, data.test.texts, strict=True))[:TEXTS]
+    scorer, featurizing, predicting = embedded_scorer(), [], []
+    with TemporaryDirectory() as folder:
+        for turn in range(repeats):
+            path = Path(folder) / str(turn)
+            featurizing.append(_timed(lambda path=path: featurize(lambda: texts, data.labels, scorer, path), 1)[1])  # type: ignore[misc]
+            scored = read_features(path)
+            predicting.append(_timed(lambda scored=scored: list(free.predicted_rows(scored)), 1)[1])  # type: ignore[misc]
+    return {
+        "name": data.name,
+        "train": len(train),
+        "labels": labels,
+        "training": training,
+        "taught": taught,
+        "featurize": statistics.median(featurizing),
+        "predict": statistics.median(predicting),
+    }
+
+
+def _timed(work: Callable[[], T], repeats: int) -> tuple[T, float]:
+    """Return what the work gives and the median of its times."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        found = work()
+        times.append(time.perf_counter() - began)
+    return found, statistics.median(times)
+
+
+if __name__ == "__main__":
+    typer.run(main)
