@@ -56,10 +56,9 @@ def as_markdown(content: dict[str, Any]) -> str:
     columns += [f"scoring {content['texts']} texts", "predicting them", "prediction beside scoring"]
     return (
         "# What the default recipe costs\n\n"
-        f"From features, with all choices; medians of {content['repeats']} runs (training on debtags: 1). Prediction "
-        f"is from features, scoring is `bncl featurize` with the embedded scorer; both in the same run.\n\n"
-        + markdown_table(columns, lines)
-        + footer(content["about"])
+        f"From features, with all choices; medians of {content['repeats']} runs; a training of more than 5 million "
+        f"(text, label) pairs runs once. Prediction is from features, scoring is `bncl featurize` with the embedded "
+        f"scorer; both in the same run.\n\n" + markdown_table(columns, lines) + footer(content["about"])
     )
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +36,7 @@ from bncl_pyg.training import (
     Setting,
     StageLog,
     Trainer,
+    check_given,
     find_recipe,
     supervise,
 )
@@ -115,8 +116,10 @@ class BNCLClassifier(BaseEstimator):
         graph = build_graph(labels, embed_labels(labels)) if self.graph is None else self.graph
         _check_graph(graph, labels)
         ours = recipe if isinstance(recipe, DefaultRecipe) else DefaultRecipe()
+        check_given(setting, priors=priors is not None, annotated=annotated is not None)
         if priors == "auto":
             priors = RoughPriors.nothing(len(labels))
+        rough = priors if isinstance(priors, RoughPriors) else None
         if isinstance(priors, RoughPriors):
             priors = DefaultTrainer(features, graph, ours, self.seed).settle(priors)
         replacement = isinstance(recipe, Recipe) and recipe.replacement
@@ -125,9 +128,19 @@ class BNCLClassifier(BaseEstimator):
         if isinstance(recipe, Recipe):
             self._fit_balanced(features, graph, supervision, recipe, checkpoint, progress)
         else:
+            if features.vectors is None and features.words is None:
+                log.warning(
+                    "These features hold neither vectors nor words of the texts: only the scores are learned from. "
+                    "'bncl featurize' adds them."
+                )
+            if rough is not None and rough.cardinality is None and supervision.annotations is not None:
+                counted = supervision.annotations.nnz / len(supervision.annotated)
+                supervision = replace(supervision, cardinality=max(counted, 0.1))
             default = DefaultTrainer(features, graph, recipe, self.seed, progress)
-            self.model_: BNCL | CollectiveModel = default.run(supervision, estimated=priors is None)
+            estimated = priors is None or rough is not None
+            self.model_: BNCL | CollectiveModel = default.run(supervision, estimated=estimated, guess=priors)
             self.log_: list[EpochLog] | list[StageLog] = default.log
+            supervision = replace(supervision, prevalence=default.prevalence)
         self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision
         self.scorer_ = features.scorer
         self.annotated_ = _annotated(supervision, features)
@@ -176,8 +189,8 @@ class BNCLClassifier(BaseEstimator):
     def predict_proba(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32]:
         """Return how probable each label is; (texts, labels).
 
-        With the recipe `default` they are calibrated, and a label may be predicted below a half: what maximises F1 is
-        to predict a label as often as it should occur. With the others it is p / (p + p̄), which is above a half exactly
+        With the recipe `default` they are calibrated, and a label may be predicted below a half: decisions, which aim
+        at F1, come from steeper probabilities. With the others it is p / (p + p̄), which is above a half exactly
         where a label is predicted.
         """
         return self._both(self._checked(texts))[1]
@@ -314,7 +327,7 @@ class BNCLClassifier(BaseEstimator):
 
 
 def _check_texts_known(model: CollectiveModel, features: Features) -> None:
-    """Refuse features that lack what the model looks at besides scores."""
+    """Refuse features that lack what the model looks at besides scores, or hold another encoder's vectors."""
     lacking = []
     if model.vectors and features.vectors is None:
         lacking.append("the encoder's vectors")
@@ -324,6 +337,11 @@ def _check_texts_known(model: CollectiveModel, features: Features) -> None:
         raise InputError(
             f"The model was trained with {' and '.join(lacking)} of the texts, which these features do not hold: run "
             f"bncl featurize again, which adds them."
+        )
+    if model.vectors and features.vectors is not None and features.vectors.shape[1] != model.vector_length:
+        raise InputError(
+            f"The model was trained with vectors of {model.vector_length} numbers a text, but these features hold "
+            f"vectors of {features.vectors.shape[1]}: they are another encoder's."
         )
 
 

@@ -87,7 +87,7 @@ def train(
     taught = len(classifier.annotated_)
     texts_shown = f"{len(loaded)} texts, {taught} of them annotated" if taught else f"{len(loaded)} texts"
     typer.echo(f"{out}: trained {setting} on {texts_shown}, {told}.")
-    if isinstance(known, RoughPriors):
+    if isinstance(known, RoughPriors) or known is None:
         typer.echo(f"Estimated: {_shown(classifier.supervision_, loaded.labels)}.")
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.quality.plan import (
     ABLATIONS,
     DEFAULT,
@@ -26,7 +28,7 @@ from benchmarks.quality.plan import (
 )
 from benchmarks.quality.printed import STAND_IN, printed
 from benchmarks.results import markdown_table
-from bncl_pyg.evaluation import Metrics
+from bncl_pyg.evaluation import Metrics, Reliability
 from bncl_pyg.files import read_json, write_bytes
 
 HEADLINE = ("ebF1", "miF1", "maF1")
@@ -174,7 +176,7 @@ def calibrated(outcomes: Outcomes) -> list[tuple[str, dict[str, list[list[float]
 
 def calibration_error(bins: Sequence[Sequence[float]]) -> float:
     """Return the expected calibration error from bins of pairs, mean probability and true share."""
-    return sum(pairs * abs(said - true) for pairs, said, true in bins) / sum(pairs for pairs, _, _ in bins)
+    return Reliability(*np.array(bins).T).error()
 
 
 def _ours(outcomes: Outcomes) -> list[str]:
@@ -186,6 +188,8 @@ def _ours(outcomes: Outcomes) -> list[str]:
         *((replace(usual, rough=rough), ROUGH_NAMES[rough]) for rough in ROUGH),
         *((trial, trial.method) for trial in outcomes.baselines("0") if trial.method in ("zero-shot", "top-κ")),
     ]
+    if usual not in outcomes.trials:
+        return []
     page = [
         "## The default recipe: what each part is worth",
         "Without annotated texts. Without vectors and words, only scores, projection and graph are left.",
@@ -241,6 +245,8 @@ def _against_baselines(found: Sequence[Outcomes], recipe: str) -> str:
                 behind += [metric] if sign == "behind" else []
             rows.append([outcomes.name, _level_name(outcomes, level), *cells])
             lost.append(len(behind))
+    if not rows:
+        return f"## Recipe `{recipe}`\n\nNot measured yet.\n"
     total = len(HEADLINE) * len(rows)
     table = markdown_table(["data set", "annotated texts", *HEADLINE], rows)
     return f"## Recipe `{recipe}`\n\nIt is behind in {sum(lost)} of {total} comparisons.\n\n{table}\n"

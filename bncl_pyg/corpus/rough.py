@@ -1,4 +1,4 @@
-"""What is only roughly known: prevalence in words, or for some labels, or not at all."""
+"""What is only roughly known: prevalence in words, or not at all."""
 
 from dataclasses import dataclass
 from pathlib import Path

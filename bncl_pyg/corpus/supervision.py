@@ -78,7 +78,8 @@ class Supervision:
             return None
         return (
             f"The prevalences add up to {total:.3g} labels a text, but the cardinality says {self.cardinality:.3g}: "
-            f"they are more than {DISAGREEMENT:.0%} apart and will pull against each other."
+            f"they are more than {DISAGREEMENT:.0%} apart. The recipe default scales the prevalences to the "
+            f"cardinality; with the others, the two pull against each other."
         )
 
     def warn_if_apart(self) -> None:

@@ -41,6 +41,8 @@ class BiEncoderScorer:
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Return unit vectors, (texts, dimensions); those of the last call are remembered."""
+        if not texts:
+            return self.encoder.encode(texts)
         place, vectors = self._last
         new = [text for text in dict.fromkeys(texts) if text not in place]
         if new:

@@ -312,8 +312,14 @@ def read_features(path: Path) -> Features:
 
 def _read_texts(store: FeatureStore) -> tuple[Tensor | None, csr_array | None]:
     """Return vectors and words where all groups of rows have them."""
-    if store.missing_texts() or not store.grid.rows:
+    missing = len(store.missing_texts())
+    if missing == len(store.grid.rows):
         return None, None
+    if missing:
+        raise InputError(
+            f"{store.path} is not complete: the vectors and words of {missing} of {len(store.grid.rows)} groups of "
+            f"texts are missing; run bncl featurize again."
+        )
     parts = [_read_file(store, text_name(rows)) for rows in store.grid.rows]
     vectors = words = None
     if all("vectors" in part for part in parts):

@@ -12,6 +12,8 @@ from bncl_pyg.nn.signed_messages import SignedMessages
 from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
 
 SMALL = 1e-6
+LEAST_SPREAD = 1e-3
+"""Beside the usual one; less is rounding."""
 FARTHEST = 14.0
 """Beyond this, a logit says no more."""
 
@@ -70,8 +72,10 @@ def _moments(values: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and deviation of each column over the known values; (labels,) each."""
     count = known.sum(dim=0).clamp_min(1)
     mean = torch.where(known, values, 0).sum(dim=0) / count
-    variance = torch.where(known, values - mean, 0).square().sum(dim=0) / count
-    return mean, variance.sqrt().clamp_min(SMALL)
+    spread = (torch.where(known, values - mean, 0).square().sum(dim=0) / count).sqrt()
+    # A label that was never scored, or always the same, has no deviation of its own: it takes the usual one.
+    usual = spread[spread > 0].median() if bool((spread > 0).any()) else torch.tensor(1.0)
+    return mean, torch.where(spread > LEAST_SPREAD * usual, spread, usual)
 
 
 class CollectiveModel(torch.nn.Module):
@@ -119,6 +123,11 @@ class CollectiveModel(torch.nn.Module):
     def corrected(self) -> bool:
         """Whether annotated texts were there to learn from."""
         return hasattr(self, "slopes")
+
+    @property
+    def vector_length(self) -> int:
+        """How many numbers the encoder's vector of a text has."""
+        return len(self.get_buffer("text_weights")) - (0 if self.axes is None else self.axes.axes.shape[1])
 
     def inputs(self, vectors: Tensor | None, words: csr_array | None, texts: int) -> Tensor:
         """Return what the linear functions see of texts; (texts, dimensions)."""

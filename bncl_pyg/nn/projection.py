@@ -2,8 +2,9 @@ r"""The collective projection: the least change to the logits after which all pr
 
 .. math:: p_{il} = σ(s_{il} + ρ a_i + b_l), \quad \sum_i p_{il} = N λ_l, \quad \sum_l σ(s_{il} + a_i + b_l) = κ
 
-It meets exactly what the paper's L2 and L3 only ask for: each label is as common as it should be, and each text has κ
-labels, as far as ρ, the competition among a text's labels, demands.
+It meets what the paper's L2 and L3 only ask for: each label is as common as it should be, and each text has κ labels,
+as far as ρ, the competition among a text's labels, demands. The two are solved in turn; eight turns leave λ a few per
+cent off.
 """
 
 import torch

@@ -2,7 +2,7 @@
 
 from bncl_pyg.training.default import DefaultRecipe, DefaultTrainer, StageLog
 from bncl_pyg.training.recipes import RECIPES, Recipe, adapted_recipe, find_recipe
-from bncl_pyg.training.settings import Setting, supervise
+from bncl_pyg.training.settings import Setting, check_given, supervise
 from bncl_pyg.training.trainer import Checkpoint, EpochLog, Trainer
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "StageLog",
     "Trainer",
     "adapted_recipe",
+    "check_given",
     "find_recipe",
     "supervise",
 ]

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
@@ -142,43 +144,50 @@ class DefaultTrainer:
         self.log.clear()
         return found
 
-    def run(self, known: Supervision, *, estimated: bool) -> CollectiveModel:
-        """Train.
+    def run(self, known: Supervision, *, estimated: bool, guess: Supervision | None = None) -> CollectiveModel:
+        """Train; `prevalence` is then the λ that the model ended with.
 
         Args:
             known: κ, λ and perhaps annotated texts.
-            estimated: whether κ and λ were estimated from these texts, and are better estimated anew.
+            estimated: whether λ is not known, and is better estimated with the annotated texts' help.
+            guess: where λ is not known, what `settle` made of what is; estimated from the scores if not given.
         """
+        model, self.prevalence = self._run(known, guess, estimated=estimated and len(known.annotated) > 0)
+        return model
+
+    def _run(
+        self, known: Supervision, guess: Supervision | None, *, estimated: bool
+    ) -> tuple[CollectiveModel, NDArray[np.float64]]:
         annotated = len(known.annotated)
         self._stages = (2 if annotated else 1) * (2 if estimated else 1) + (1 if estimated else 0)
         # Both count the labels of a text; where they disagree, the one number is more likely right than the many.
         prevalence = torch.from_numpy(adding_up(known.prevalence, known.cardinality, most=1.0)).float()
         if not annotated:
-            return self._finished(known, prevalence, self._free(prevalence, known.cardinality), None)
+            free = self._free(prevalence, known.cardinality)
+            return self._finished(known, prevalence, free, None), prevalence.double().numpy()
         rows, truth = self._annotated(known)
         if estimated:
-            prevalence = self._pooled(truth, known.cardinality)
+            prevalence = self._pooled(truth, known.cardinality, guess)
         free = self._free(prevalence, known.cardinality)
         correction = self._corrected(free, rows, truth)
         if estimated:
             # What the model says of all texts is a better estimate than what few annotated texts could show.
-            said = torch.sigmoid(correction.logits)
-            said[rows] = truth
-            prevalence = said.mean(dim=0)
+            prevalence = correction.prevalence(rows, truth)
             free = self._free(prevalence, known.cardinality)
             correction = self._corrected(free, rows, truth)
-            said = torch.sigmoid(correction.logits)
-            said[rows] = truth
-            prevalence = said.mean(dim=0)
-        return self._finished(known, prevalence, free, correction)
+            prevalence = correction.prevalence(rows, truth)
+        return self._finished(known, prevalence, free, correction), prevalence.double().numpy()
 
     def _annotated(self, known: Supervision) -> tuple[Tensor, Tensor]:
         """Return the annotated rows and their labels, 0 or 1, (annotated, labels)."""
         assert known.annotations is not None
         return torch.from_numpy(known.annotated), torch.from_numpy(known.annotations.toarray()).float()
 
-    def _pooled(self, truth: Tensor, cardinality: float) -> Tensor:
-        estimate = estimated_prevalence(self.features, self.turned, cardinality, self.strength)
+    def _pooled(self, truth: Tensor, cardinality: float, guess: Supervision | None) -> Tensor:
+        if guess is None:
+            estimate = estimated_prevalence(self.features, self.turned, cardinality, self.strength)
+        else:
+            estimate = guess.prevalence
         counts = truth.sum(dim=0).long().numpy()
         found = torch.from_numpy(pooled(counts, len(truth), estimate, self.recipe.estimate_weight)).float()
         self._tell("estimating how common the labels are", {"cardinality": cardinality})
@@ -280,7 +289,8 @@ class DefaultTrainer:
             return fit(rest.nonzero()[:, 0], strength, STEPS_OF_CHOICE)[1][fold]
 
         if len(folds) == 1:
-            chosen, held = recipe.strengths[0], mine.clone()
+            chosen = recipe.strengths[0]
+            held = fit(torch.arange(1), chosen, STEPS_OF_FIT)[1]
         else:
             found = {strength: without(folds[0], strength) for strength in recipe.strengths}
             losses = {
@@ -308,7 +318,7 @@ class DefaultTrainer:
 
         if correction is None:
             logits, competition, softness, steepness = free.logits, recipe.competition, recipe.softness, 1.0
-            at_least_one, tensors = cardinality >= 1, free.tensors
+            at_least_one, tensors = bool(cardinality >= 1), free.tensors
         else:
             logits, competition, softness, steepness = correction.logits, 0.0, 1.0, recipe.steepness
             at_least_one, tensors = correction.at_least_one, {**free.tensors, **correction.tensors()}
@@ -355,6 +365,12 @@ class _Correction:
     logits: Tensor
     """Of the training texts; of annotated ones, as predicted without having seen their labels."""
     at_least_one: bool
+
+    def prevalence(self, rows: Tensor, truth: Tensor) -> Tensor:
+        """Return λ as the logits have it, and the annotated texts their labels."""
+        said = torch.sigmoid(self.logits)
+        said[rows] = truth
+        return said.mean(dim=0)
 
     def tensors(self) -> dict[str, Tensor]:
         return {"weights": self.found.weights, "intercepts": self.found.intercepts, "slopes": self.found.slopes}

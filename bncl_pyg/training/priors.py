@@ -9,6 +9,7 @@ from torch import Tensor
 
 from bncl_pyg.corpus import RoughPriors, Supervision
 from bncl_pyg.corpus.rough import WORDS
+from bncl_pyg.errors import InputError
 from bncl_pyg.nli import Features
 from bncl_pyg.nn.collective import log_odds
 from bncl_pyg.nn.projection import solve_offsets
@@ -36,7 +37,8 @@ def settled(
 ) -> Supervision:
     """Return κ and λ: what is known as it is, the rest estimated.
 
-    - κ, if not given: the mean number of labels with entailment above contradiction, but at least 1.
+    - κ, if not given: the mean number of labels with entailment above contradiction, but at least 1 and at least the
+      sum of the λ that are given.
     - λ, where nothing is known: see `estimated_prevalence`.
     - λ, where a word is known: "almost unseen" is two texts of the training texts, and each further word so many times
       as common that all λ add up to κ, but at least 3 and at most 8 times. Labels with the same word are then spread,
@@ -50,6 +52,8 @@ def settled(
         strength: of the regression on these inputs.
         logits: trains with κ and λ; returns logits of the training texts, before label offsets.
     """
+    if rough.labels == 1 and np.isnan(rough.prevalence).any():
+        raise InputError("How common a label is cannot be estimated where there is no other; give its prevalence.")
     cardinality = rough.cardinality
     numbers = ~np.isnan(rough.prevalence)
     if cardinality is None:
@@ -130,7 +134,12 @@ def _from_words(
 
 
 def adding_up(prevalence: NDArray[np.float64], total: float, most: float = MOST) -> NDArray[np.float64]:
-    """Scale shares so that they add up to a total, none above `most`."""
-    for _ in range(5):
-        prevalence = np.minimum(prevalence * total / max(float(prevalence.sum()), 1e-12), most)
-    return prevalence
+    """Scale shares so that they add up to a total, none above `most`; as near to the total as that allows."""
+    full = np.zeros(len(prevalence), dtype=bool)
+    for _ in range(len(prevalence)):
+        left, rest = total - most * int(full.sum()), float(prevalence[~full].sum())
+        found = np.where(full, most, prevalence * max(left, 0.0) / max(rest, 1e-12))
+        if not (found > most).any():
+            break
+        full |= found > most
+    return np.minimum(found, most)

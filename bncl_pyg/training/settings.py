@@ -42,16 +42,7 @@ def supervise(
         seed: of the draw.
         replacement: whether a text may be drawn twice.
     """
-    if (setting is Setting.SCARCE_ANNOTATION) == (priors is not None):
-        verb = "estimates cardinality and prevalence from the annotated texts: leave priors out"
-        raise InputError(f"The setting {setting} {verb if priors is not None else 'needs priors (--priors)'}.")
-    if (setting is Setting.ANNOTATION_FREE) == (annotated is not None):
-        verb = (
-            "takes no annotated texts; domain-supervisor takes both"
-            if annotated is not None
-            else "needs annotated texts (--annotated)"
-        )
-        raise InputError(f"The setting {setting} {verb}.")
+    check_given(setting, priors=priors is not None, annotated=annotated is not None)
     if annotated is None:
         if annotations is not None:
             raise InputError(f"The setting {setting} takes no annotated texts, so that none can be drawn.")
@@ -65,6 +56,16 @@ def supervise(
     known = Supervision.from_annotations(truth) if priors is None else priors
     known.warn_if_apart()
     return known.with_annotated(rows[drawn], truth)
+
+
+def check_given(setting: Setting, *, priors: bool, annotated: bool) -> None:
+    """Refuse what a setting does not take, and miss what it needs."""
+    if (setting is Setting.SCARCE_ANNOTATION) == priors:
+        verb = "estimates cardinality and prevalence from the annotated texts: leave priors out"
+        raise InputError(f"The setting {setting} {verb if priors else 'needs priors (--priors)'}.")
+    if (setting is Setting.ANNOTATION_FREE) == annotated:
+        verb = "takes no annotated texts; domain-supervisor takes both"
+        raise InputError(f"The setting {setting} {verb if annotated else 'needs annotated texts (--annotated)'}.")
 
 
 def _draw(

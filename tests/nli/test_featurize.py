@@ -379,6 +379,12 @@ def test_vectors_and_words_come_with_the_scores_and_are_added_to_older_stores(tm
         file.unlink()
     (path / "manifest.json").write_text(json.dumps(manifest))
     assert read_features(path).vectors is None
+    whole = (path / "manifest.json").read_bytes()
+    manifest["blocks"]["text-r00000000.safetensors"] = "0"
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="vectors and words of 2 of 3 groups of texts are missing"):
+        read_features(path)
+    (path / "manifest.json").write_bytes(whole)
     scorer = HashScorer()
     done = featurize(texts_of(20), labels, scorer, path)
     assert done.scored_blocks == 0

@@ -15,7 +15,7 @@ from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
 from bncl_pyg.nli import Features
 from bncl_pyg.nli.words import word_counts
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
-from bncl_pyg.training.priors import estimated_prevalence, pooled
+from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled
 
 NAMES = ("gold", "silver", "wheat", "corn", "money", "rates", "ships", "trade")
 TRUE = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05, 0.02])
@@ -238,3 +238,70 @@ def test_stages_are_told(world: World) -> None:
     found.fit(world.train, None, world.corpus, 30, progress=told.append)
     assert [entry.stage for entry in told] == list(range(1, told[-1].of + 1))
     assert told == found.log_
+
+
+def test_labels_that_were_hardly_scored_in_training_are_no_surprise_later(world: World) -> None:
+    """A sparse store: one label is never a candidate of a training text, one has a single score."""
+    entailment, contradiction = world.train.entailment.clone(), world.train.contradiction.clone()
+    for scores in (entailment, contradiction):
+        scores[:, 6] = 0
+        scores[1:, 7] = 0
+    sparse = dataclasses.replace(world.train, entailment=entailment, contradiction=contradiction)
+    found = BNCLClassifier(graph=world.graph).fit(sparse, world.priors)
+    said = found.predict(world.test).mean(axis=0)
+    assert said[6] < 0.3
+    assert said[7] < 0.2
+    assert evaluate(world.truth[:, :6], found.predict(world.test)[:, :6]).miF1 > 0.7
+
+
+def test_knowing_nothing_beside_annotated_texts_costs_little(world: World) -> None:
+    few = world.corpus.rows(np.arange(200))
+    scarce = BNCLClassifier("scarce-annotation", graph=world.graph).fit(world.train, None, few)
+    both = BNCLClassifier("domain-supervisor", graph=world.graph).fit(world.train, "auto", few)
+    assert world.metrics(both).miF1 > world.metrics(scarce).miF1 - 0.03
+    for found in (scarce, both):
+        assert found.supervision_.prevalence == pytest.approx(world.priors.prevalence, abs=0.06)
+
+
+def test_vectors_of_another_encoder_are_refused(world: World) -> None:
+    other = dataclasses.replace(world.test, vectors=torch.zeros(len(world.test), 7))
+    with pytest.raises(InputError, match="vectors of 24 numbers a text, but these features hold vectors of 7"):
+        free(world).predict(other)
+
+
+def test_numbers_of_numpy_can_be_saved(world: World, tmp_path: Path) -> None:
+    known = Supervision(np.float64(world.priors.cardinality), world.priors.prevalence)
+    BNCLClassifier(graph=world.graph).fit(world.train, known).save_pretrained(tmp_path / "m")
+    assert BNCLClassifier.from_pretrained(tmp_path / "m").predict(world.test).any()
+
+
+def test_a_single_label_needs_its_prevalence(world: World) -> None:
+    labels = LabelSet(("gold",), ("gold",))
+    alone = dataclasses.replace(
+        world.train,
+        labels=labels,
+        entailment=world.train.entailment[:, :1],
+        contradiction=world.train.contradiction[:, :1],
+    )
+    graph = SignedLabelGraph.from_pairs(("gold",), torch.zeros(2, 0, dtype=torch.int64), torch.zeros(0), torch.zeros(0))
+    with pytest.raises(InputError, match="cannot be estimated where there is no other"):
+        BNCLClassifier(graph=graph).fit(alone, "auto")
+    found = BNCLClassifier(graph=graph).fit(alone, Supervision(0.4, np.array([0.4])))
+    assert 0.1 < found.predict(alone).mean() < 0.7
+
+
+@pytest.mark.parametrize("total", [0.5, 2.0, 2.9])
+def test_shares_add_up_where_some_are_full(total: float) -> None:
+    assert adding_up(np.array([0.9, 0.001, 0.002]), total, most=1.0).sum() == pytest.approx(total)
+    assert adding_up(np.array([0.5, 0.5]), 3.0, most=1.0).tolist() == [1.0, 1.0]
+
+
+def test_priors_are_refused_before_they_are_estimated(world: World) -> None:
+    with pytest.raises(InputError, match="leave priors out"):
+        BNCLClassifier("scarce-annotation", graph=world.graph).fit(world.train, "auto", world.corpus)
+
+
+def test_features_without_vectors_and_words_are_said(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    bare = dataclasses.replace(world.train, vectors=None, words=None)
+    BNCLClassifier(graph=world.graph).fit(bare, world.priors)
+    assert "hold neither vectors nor words of the texts" in caplog.text
