@@ -45,7 +45,10 @@ class DefaultRecipe:
             not average out over more texts, so that the penalty must grow with them).
         most_strength: C at most.
         graph_strength: the same for the graph.
-        softness: what logits without annotated texts are multiplied with to become probabilities.
+        softness: what logits without annotated texts are multiplied with to become probabilities, times the dispersion
+            of the scores: the variance of how many labels they give a text, over its mean, where texts do not compete.
+            Scores of which some texts get many and others none are the same evidence many times over.
+        softness_bounds: between which it is then kept.
         steepness: what logits learned from annotated texts are multiplied with to become decisions.
         strengths: C of the regression on annotated texts, of which the likelihood of those held out chooses.
         folds: into how many parts annotated texts are cut.
@@ -65,7 +68,8 @@ class DefaultRecipe:
     text_strength: float = 500.0
     most_strength: float = 0.2
     graph_strength: float = 20.0
-    softness: float = 0.5
+    softness: float = 0.36
+    softness_bounds: tuple[float, float] = (0.15, 0.5)
     steepness: float = 2.0
     strengths: tuple[float, ...] = (0.3, 3.0, 30.0)
     folds: int = 3
@@ -209,6 +213,8 @@ class DefaultTrainer:
             "text_intercepts": torch.zeros(labels),
         }
         logits = recipe.start_slope * self.scores
+        counts = torch.sigmoid(CollectiveProjection.solved(logits, prevalence, cardinality, 0.0)(logits)).sum(dim=1)
+        dispersion = float(counts.var() / counts.mean().clamp_min(1e-6))
         projection, likely = project(logits)
         messages, change = None, 0.0
         for turn in range(max(rounds, 1)):
@@ -224,8 +230,9 @@ class DefaultTrainer:
                 logits = free_logits(self.scores, self.inputs, messages, tensors)
             projection, now = project(logits)
             change, likely = float((now - likely).abs().sum() / len(now)), now
-        self._tell("learning from what the predictions agree on", {"labels_changed_a_text": change})
-        return _Free(tensors, messages, projection, logits)
+        figures = {"labels_changed_a_text": change, "dispersion": dispersion}
+        self._tell("learning from what the predictions agree on", figures)
+        return _Free(tensors, messages, projection, logits, dispersion)
 
     def _messages(self, targets: Tensor) -> SignedMessages:
         """Learn who helps and who rivals whom: logistic regression on the neighbours' scores beside a label's own."""
@@ -317,7 +324,9 @@ class DefaultTrainer:
             return CollectiveProjection.solved(logits, prevalence, cardinality, competition)
 
         if correction is None:
-            logits, competition, softness, steepness = free.logits, recipe.competition, recipe.softness, 1.0
+            lowest, highest = recipe.softness_bounds
+            softness = min(max(recipe.softness / max(free.dispersion, 1e-6), lowest), highest)
+            logits, competition, steepness = free.logits, recipe.competition, 1.0
             at_least_one, tensors = bool(cardinality >= 1), free.tensors
         else:
             logits, competition, softness, steepness = correction.logits, 0.0, 1.0, recipe.steepness
@@ -355,6 +364,8 @@ class _Free:
     projection: CollectiveProjection
     logits: Tensor
     """Of the training texts, before projection."""
+    dispersion: float
+    """Of the scores."""
 
 
 @dataclass
