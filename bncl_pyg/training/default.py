@@ -313,7 +313,9 @@ class DefaultTrainer:
         logits = final.added(self.inputs, known)
         logits[rows] = held
         self._tell("learning from annotated texts", {"strength": chosen, "common_slope": float(final.slopes.median())})
-        return _Correction(final, logits, bool((truth.sum(dim=1) == 0).float().mean() < MANY_WITHOUT))
+        softness, _ = _common(held, truth, usual=1.0)
+        at_least_one = bool((truth.sum(dim=1) == 0).float().mean() < MANY_WITHOUT)
+        return _Correction(final, logits, at_least_one, float(softness))
 
     def _finished(
         self, known: Supervision, prevalence: Tensor, free: "_Free", correction: "_Correction | None"
@@ -329,7 +331,8 @@ class DefaultTrainer:
             logits, competition, steepness = free.logits, recipe.competition, 1.0
             at_least_one, tensors = bool(cardinality >= 1), free.tensors
         else:
-            logits, competition, softness, steepness = correction.logits, 0.0, 1.0, recipe.steepness
+            logits, competition, steepness = correction.logits, 0.0, recipe.steepness
+            softness = correction.softness
             at_least_one, tensors = correction.at_least_one, {**free.tensors, **correction.tensors()}
         projections = {
             "free": free.projection,
@@ -376,6 +379,8 @@ class _Correction:
     logits: Tensor
     """Of the training texts; of annotated ones, as predicted without having seen their labels."""
     at_least_one: bool
+    softness: float
+    """What logits are multiplied with to become probabilities: the slope that fits texts that were held out."""
 
     def prevalence(self, rows: Tensor, truth: Tensor) -> Tensor:
         """Return λ as the logits have it, and the annotated texts their labels."""
@@ -387,15 +392,21 @@ class _Correction:
         return {"weights": self.found.weights, "intercepts": self.found.intercepts, "slopes": self.found.slopes}
 
 
-def _common(logits: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together."""
-    line = torch.tensor([0.5, 0.0], requires_grad=True)
+def _common(logits: Tensor, truth: Tensor, usual: float = 0.5) -> tuple[Tensor, Tensor]:
+    """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together.
+
+    Args:
+        logits: (texts, labels).
+        truth: 0 or 1, (texts, labels).
+        usual: what the slope usually is.
+    """
+    line = torch.tensor([usual, 0.0], requires_grad=True)
     optimizer = torch.optim.LBFGS([line], max_iter=50, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimizer.zero_grad()
         # A weak pull towards where it is usually found, for when there is next to nothing to learn from.
-        pull = 2 * (line - torch.tensor([0.5, 0.0])).square().sum()
+        pull = 2 * (line - torch.tensor([usual, 0.0])).square().sum()
         total = binary_cross_entropy_with_logits(line[0] * logits + line[1], truth, reduction="sum") + pull
         total.backward()
         return total
