@@ -165,10 +165,11 @@ class DefaultTrainer:
         annotated = len(known.annotated)
         self._stages = (2 if annotated else 1) * (2 if estimated else 1) + (1 if estimated else 0)
         # Both count the labels of a text; where they disagree, the one number is more likely right than the many.
-        prevalence = torch.from_numpy(adding_up(known.prevalence, known.cardinality, most=1.0)).float()
+        exact = adding_up(known.prevalence, known.cardinality, most=1.0)
+        prevalence = torch.from_numpy(exact).float()
         if not annotated:
             free = self._free(prevalence, known.cardinality)
-            return self._finished(known, prevalence, free, None), prevalence.double().numpy()
+            return self._finished(known, prevalence, free, None), exact
         rows, truth = self._annotated(known)
         if estimated:
             prevalence = self._pooled(truth, known.cardinality, guess)
@@ -180,7 +181,8 @@ class DefaultTrainer:
             free = self._free(prevalence, known.cardinality)
             correction = self._corrected(free, rows, truth)
             prevalence = correction.prevalence(rows, truth)
-        return self._finished(known, prevalence, free, correction), prevalence.double().numpy()
+        found = prevalence.double().numpy() if estimated else exact
+        return self._finished(known, prevalence, free, correction), found
 
     def _annotated(self, known: Supervision) -> tuple[Tensor, Tensor]:
         """Return the annotated rows and their labels, 0 or 1, (annotated, labels)."""
