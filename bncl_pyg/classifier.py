@@ -115,19 +115,24 @@ class BNCLClassifier(BaseEstimator):
         labels = features.labels
         graph = build_graph(labels, embed_labels(labels)) if self.graph is None else self.graph
         _check_graph(graph, labels)
-        ours = recipe if isinstance(recipe, DefaultRecipe) else DefaultRecipe()
         check_given(setting, priors=priors is not None, annotated=annotated is not None)
         if priors == "auto":
             priors = RoughPriors.nothing(len(labels))
         rough = priors if isinstance(priors, RoughPriors) else None
+        default = None
+        if isinstance(recipe, DefaultRecipe) or rough is not None:
+            ours = recipe if isinstance(recipe, DefaultRecipe) else DefaultRecipe()
+            default = DefaultTrainer(features, graph, ours, self.seed, progress)
         if isinstance(priors, RoughPriors):
-            priors = DefaultTrainer(features, graph, ours, self.seed).settle(priors)
+            assert default is not None
+            priors = default.settle(priors)
         replacement = isinstance(recipe, Recipe) and recipe.replacement
         supervision = supervise(setting, features, priors, annotated, annotations, self.seed, replacement=replacement)
         self.about_: dict[str, Any] = {}
         if isinstance(recipe, Recipe):
             self._fit_balanced(features, graph, supervision, recipe, checkpoint, progress)
         else:
+            assert default is not None
             if features.vectors is None and features.words is None:
                 log.warning(
                     "These features hold neither vectors nor words of the texts: only the scores are learned from. "
@@ -136,7 +141,6 @@ class BNCLClassifier(BaseEstimator):
             if rough is not None and rough.cardinality is None and supervision.annotations is not None:
                 counted = supervision.annotations.nnz / len(supervision.annotated)
                 supervision = replace(supervision, cardinality=max(counted, 0.1))
-            default = DefaultTrainer(features, graph, recipe, self.seed, progress)
             estimated = priors is None or rough is not None
             self.model_: BNCL | CollectiveModel = default.run(supervision, estimated=estimated, guess=priors)
             self.log_: list[EpochLog] | list[StageLog] = default.log

@@ -143,15 +143,15 @@ def _default(trial: Trial, data: DataSet, seed: int) -> tuple[NDArray[np.bool_],
         parts["competition"] = 0.0
     recipe = replace(DefaultRecipe(), **parts)
     graph = data.graph(trial.vectors, trial.percentiles, trial.hops)
+    trainer = DefaultTrainer(train, graph, recipe, seed)
     if trial.rough in ("", "factor 2"):
-        known: Supervision | None = _supervision(trial, data, seed)
+        known = _supervision(trial, data, seed)
         if trial.rough:
             factors = np.random.default_rng(seed).choice([0.5, 2.0], len(data.labels))
             known = replace(data.priors, prevalence=np.minimum(data.priors.prevalence * factors, 1.0))
     else:
-        known = DefaultTrainer(train, graph, recipe, seed).settle(_roughly(trial.rough, data.priors))
-    assert known is not None
-    model = DefaultTrainer(train, graph, recipe, seed).run(known, estimated=trial.setting == "scarce-annotation")
+        known = trainer.settle(_roughly(trial.rough, data.priors))
+    model = trainer.run(known, estimated=trial.setting == "scarce-annotation")
     with torch.inference_mode():
         logits = model(test.entailment, test.contradiction, model.inputs(test.vectors, test.words, len(test)))
         return model.decide(logits).numpy(), model.probabilities(logits).numpy()

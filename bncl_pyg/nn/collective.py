@@ -196,6 +196,7 @@ def from_state(tensors: Mapping[str, Tensor], about: Mapping[str, Any], edge_ind
     if "messages.weight" in tensors:
         messages = SignedMessages(edge_index, len(scale["lowest"]))
         messages.load_state_dict(part("messages."))
+        messages.requires_grad_(False)
     projections = {
         name: CollectiveProjection(tensors[f"projections.{name}.offsets"], **numbers)
         for name, numbers in about["projections"].items()

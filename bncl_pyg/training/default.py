@@ -16,6 +16,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from bncl_pyg.corpus import RoughPriors, Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.graph.signed import FRIEND
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
 from bncl_pyg.nn.collective import FARTHEST, free_logits
@@ -135,6 +136,7 @@ class DefaultTrainer:
         self.inputs = text_inputs(vectors, features.words, self.axes, len(features))
         self.turned = Inputs.of(self.inputs)
         self.edges = graph.edge_index if "graph" in recipe.parts and graph.edge_index.shape[1] else None
+        self.friends = (graph.edge_sign == FRIEND).nonzero()[:, 0]
         self.strength = min(recipe.most_strength, recipe.text_strength / len(features))
 
     def settle(self, rough: RoughPriors) -> Supervision:
@@ -144,8 +146,10 @@ class DefaultTrainer:
             prevalence = torch.from_numpy(known.prevalence).float()
             return self._free(prevalence, known.cardinality).logits
 
+        progress, self._progress = self._progress, None
         found = settled(rough, self.features, self.turned, self.strength, logits)
         self.log.clear()
+        self._progress = progress
         return found
 
     def run(self, known: Supervision, *, estimated: bool, guess: Supervision | None = None) -> CollectiveModel:
@@ -195,7 +199,8 @@ class DefaultTrainer:
         else:
             estimate = guess.prevalence
         counts = truth.sum(dim=0).long().numpy()
-        found = torch.from_numpy(pooled(counts, len(truth), estimate, self.recipe.estimate_weight)).float()
+        shares = pooled(counts, len(truth), estimate, self.recipe.estimate_weight)
+        found = torch.from_numpy(adding_up(shares, cardinality)).float()
         self._tell("estimating how common the labels are", {"cardinality": cardinality})
         return found
 
@@ -233,6 +238,8 @@ class DefaultTrainer:
             projection, now = project(logits)
             change, likely = float((now - likely).abs().sum() / len(now)), now
         figures = {"labels_changed_a_text": change, "dispersion": dispersion}
+        if messages is not None:
+            figures["helping_friends"] = float((messages.weight[self.friends] > 0).sum() / max(len(self.friends), 1))
         self._tell("learning from what the predictions agree on", figures)
         return _Free(tensors, messages, projection, logits, dispersion)
 

@@ -104,7 +104,8 @@ def estimated_prevalence(
 
 def pooled(counts: NDArray[np.int64], texts: int, estimate: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
     """Return λ from counts among annotated texts, as if `weight` more texts had shown what is estimated."""
-    return adding_up((counts + weight * estimate) / (texts + weight), float(counts.sum()) / texts)
+    found: NDArray[np.float64] = (counts + weight * estimate) / (texts + weight)
+    return found
 
 
 def _shared(logits: Tensor, cardinality: float) -> Tensor:
