@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
@@ -21,11 +22,15 @@ class Features:
     Args:
         ids: the texts' ids.
         labels: the labels; their order is the order of the columns.
-        entailment: float32, (texts, labels), in [0, 1].
-        contradiction: float32, (texts, labels), in [0, 1].
+        entailment: float32, (texts, labels), in [0, 1]; where texts have candidates, (texts, candidates).
+        contradiction: likewise.
         scorer: what made the scores (model, weights hash, template), carried along to the trained model.
         vectors: what the scorer's sentence encoder makes of each text, if it has one; float32, (texts, dimensions).
         words: how often each text has a word of each bucket, where that was counted; (texts, buckets).
+        candidates: where only each text's best labels were scored, which these are, ascending; (texts, candidates). Any
+            other label is unknown for the text, not false.
+        hypotheses: what the scorer's sentence encoder makes of each label's hypothesis, if it has one; (labels,
+            dimensions).
     """
 
     ids: tuple[str, ...]
@@ -35,37 +40,77 @@ class Features:
     scorer: dict[str, Any] = field(default_factory=dict)
     vectors: Tensor | None = None
     words: csr_array | None = None
+    candidates: Tensor | None = None
+    hypotheses: Tensor | None = None
 
     def __post_init__(self) -> None:
-        expected = (len(self.ids), len(self.labels))
+        expected = len(self.ids), len(self.labels)
+        if self.candidates is not None:
+            self._check_candidates(self.candidates)
+            expected = len(self.ids), self.candidates.shape[1]
         for name, scores in (("entailment", self.entailment), ("contradiction", self.contradiction)):
             if tuple(scores.shape) != expected:
                 raise InputError(f"The {name} has shape {tuple(scores.shape)}, but {expected} is needed.")
             outside = ~((scores >= 0) & (scores <= 1))
             if bool(outside.any()):
-                text, label = (int(place) for place in outside.nonzero()[0])
+                text, place = (int(number) for number in outside.nonzero()[0])
                 raise InputError(
-                    f"The {name} of text '{self.ids[text]}' and label '{self.labels.names[label]}' must be between "
-                    f"0 and 1, but is {scores[text, label].item()}."
+                    f"The {name} of text '{self.ids[text]}' and label '{self._label(text, place)}' must be between "
+                    f"0 and 1, but is {scores[text, place].item()}."
                 )
         above = self.entailment + self.contradiction > 1 + ROUNDING
         if bool(above.any()):
-            text, label = (int(place) for place in above.nonzero()[0])
+            text, place = (int(number) for number in above.nonzero()[0])
             raise InputError(
-                f"Entailment and contradiction of text '{self.ids[text]}' and label '{self.labels.names[label]}' "
+                f"Entailment and contradiction of text '{self.ids[text]}' and label '{self._label(text, place)}' "
                 f"add up to more than 1."
             )
         for name, content in (("vectors", self.vectors), ("words", self.words)):
             if content is not None and content.shape[0] != len(self.ids):
                 raise InputError(f"There are {name} of {content.shape[0]} texts, but there are {len(self.ids)} texts.")
 
+        if self.hypotheses is not None and len(self.hypotheses) != len(self.labels):
+            raise InputError(
+                f"There are vectors of {len(self.hypotheses)} hypotheses, but there are {len(self.labels)} labels."
+            )
+
     def __len__(self) -> int:
         return len(self.ids)
 
+    def _check_candidates(self, candidates: Tensor) -> None:
+        ascending = bool((candidates[:, 1:] > candidates[:, :-1]).all())
+        inside = not candidates.numel() or 0 <= int(candidates.min()) <= int(candidates.max()) < len(self.labels)
+        if len(candidates) != len(self.ids) or not ascending or not inside:
+            raise InputError(
+                f"The candidates must be, for each of {len(self.ids)} texts, different numbers of {len(self.labels)} "
+                f"labels in ascending order."
+            )
+
+    def _label(self, text: int, place: int) -> str:
+        column = place if self.candidates is None else int(self.candidates[text, place])
+        return self.labels.names[column]
+
+    def whole(self, values: Tensor) -> Tensor:
+        """Return values of the candidates, (texts, candidates), as (texts, labels), 0 where nothing is known."""
+        if self.candidates is None:
+            return values
+        return values.new_zeros(len(self.ids), len(self.labels)).scatter_(1, self.candidates, values)
+
+    def sparse(self, values: Tensor) -> csr_array:
+        """Return values of the candidates, or of all labels, as a sparse matrix, (texts, labels)."""
+        if self.candidates is None:
+            return csr_array(values.numpy())
+        width = self.candidates.shape[1]
+        starts = np.arange(0, width * len(self.ids) + 1, max(width, 1))[: len(self.ids) + 1]
+        content = (values.flatten().numpy(), self.candidates.flatten().numpy(), starts)
+        found = csr_array(content, shape=(len(self.ids), len(self.labels)))
+        found.eliminate_zeros()
+        return found
+
     def zero_shot(self) -> Tensor:
-        """Return the decisions before any training, q > q̄; boolean, (texts, labels)."""
+        """Return the decisions before any training, q > q̄; boolean, as the scores are."""
         return torch.gt(self.entailment, self.contradiction)
 
     def zero_shot_probabilities(self) -> Tensor:
-        """Return q / (q + q̄), which is above a half where `zero_shot` says yes; (texts, labels)."""
+        """Return q / (q + q̄), which is above a half where `zero_shot` says yes; as the scores are."""
         return self.entailment / (self.entailment + self.contradiction).clamp_min(1e-12)

@@ -20,13 +20,16 @@ class SparsePattern:
         rows: (entries,), sorted; within a row sorted by column.
         columns: (entries,).
         shape: of the matrix.
+        by_columns: whether the transpose is wanted too.
     """
 
-    def __init__(self, rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> None:
+    def __init__(self, rows: Tensor, columns: Tensor, shape: tuple[int, int], *, by_columns: bool = True) -> None:
         self.shape = shape
         self.row_starts = _starts(rows, shape[0])
         # MKL takes 32-bit indices; 64-bit ones would be converted at every product.
         self.columns = columns.to(torch.int32)
+        if not by_columns:
+            return
         self.by_column = torch.argsort(columns * shape[0] + rows)
         self.column_starts = _starts(columns, shape[1])
         self.rows_by_column = rows[self.by_column].to(torch.int32)

@@ -7,6 +7,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from bncl_pyg.nn.pairs import AllPairs, Pairs
 from bncl_pyg.nn.projection import CollectiveProjection
 from bncl_pyg.nn.signed_messages import SignedMessages
 from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
@@ -22,12 +23,12 @@ class ScoreScale(torch.nn.Module):
     """From entailment and contradiction to one standardised score z a (text, label).
 
     z is the mean of the entailment and of log(entailment / contradiction), each with mean 0 and deviation 1 over the
-    training texts, label by label: the first tells the very best texts apart, the second all the others. A pair that
-    was not scored (a label that was not among a text's candidates) gets the label's lowest score.
+    training texts, label by label: the first tells the very best texts apart, the second all the others. A pair without
+    any score (neither entailed nor contradicted) gets the label's lowest z.
 
     Shapes:
-        - **input:** entailment q (texts, labels), contradiction q̄ (texts, labels)
-        - **output:** z (texts, labels)
+        - **input:** entailment q (texts, labels), contradiction q̄ (texts, labels), or of some pairs
+        - **output:** z of the same shape
     """
 
     def __init__(self, means: Tensor, spreads: Tensor, lowest: Tensor) -> None:
@@ -40,27 +41,32 @@ class ScoreScale(torch.nn.Module):
         self.lowest: Tensor
 
     @classmethod
-    def fit(cls, entailment: Tensor, contradiction: Tensor) -> "ScoreScale":
+    def fit(cls, entailment: Tensor, contradiction: Tensor, pairs: Pairs | None = None) -> "ScoreScale":
         """Find means and deviations on the training texts."""
-        labels = entailment.shape[1]
+        pairs = AllPairs(*entailment.shape) if pairs is None else pairs
+        labels = pairs.labels
         found = cls(torch.zeros(3, labels), torch.ones(3, labels), torch.zeros(labels))
         known = entailment + contradiction > 0
         for row, values in enumerate((entailment, log_odds(entailment, contradiction))):
-            found.means[row], found.spreads[row] = _moments(values, known)
-        joined = found._joined(entailment, contradiction)
-        found.means[2], found.spreads[2] = _moments(joined, known)
-        scaled = (joined - found.means[2]) / found.spreads[2]
-        found.lowest = scaled.masked_fill(~known, torch.inf).min(dim=0).values.clamp(max=0)
+            found.means[row], found.spreads[row] = _moments(values, known, pairs)
+        joined = found._joined(entailment, contradiction, pairs)
+        found.means[2], found.spreads[2] = _moments(joined, known, pairs)
+        scaled = found._standard(joined, 2, pairs)
+        found.lowest = pairs.lowest(scaled.masked_fill(~known, torch.inf)).clamp(max=0)
         return found
 
-    def forward(self, entailment: Tensor, contradiction: Tensor) -> Tensor:
+    def forward(self, entailment: Tensor, contradiction: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Return z."""
-        scaled = (self._joined(entailment, contradiction) - self.means[2]) / self.spreads[2]
-        return torch.where(entailment + contradiction > 0, scaled, self.lowest)
+        pairs = AllPairs(*entailment.shape) if pairs is None else pairs
+        scaled = self._standard(self._joined(entailment, contradiction, pairs), 2, pairs)
+        return torch.where(entailment + contradiction > 0, scaled, pairs.spread(self.lowest))
 
-    def _joined(self, entailment: Tensor, contradiction: Tensor) -> Tensor:
-        first = (entailment - self.means[0]) / self.spreads[0]
-        return first + (log_odds(entailment, contradiction) - self.means[1]) / self.spreads[1]
+    def _joined(self, entailment: Tensor, contradiction: Tensor, pairs: Pairs) -> Tensor:
+        first = self._standard(entailment, 0, pairs)
+        return first + self._standard(log_odds(entailment, contradiction), 1, pairs)
+
+    def _standard(self, values: Tensor, row: int, pairs: Pairs) -> Tensor:
+        return (values - pairs.spread(self.means[row])) / pairs.spread(self.spreads[row])
 
 
 def log_odds(entailment: Tensor, contradiction: Tensor) -> Tensor:
@@ -68,11 +74,11 @@ def log_odds(entailment: Tensor, contradiction: Tensor) -> Tensor:
     return ((entailment + SMALL) / (contradiction + SMALL)).log()
 
 
-def _moments(values: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and deviation of each column over the known values; (labels,) each."""
-    count = known.sum(dim=0).clamp_min(1)
-    mean = torch.where(known, values, 0).sum(dim=0) / count
-    spread = (torch.where(known, values - mean, 0).square().sum(dim=0) / count).sqrt()
+def _moments(values: Tensor, known: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """Return each label's mean and deviation over the known values; (labels,) each."""
+    count = pairs.sums(known.to(values)).clamp_min(1)
+    mean = pairs.sums(torch.where(known, values, 0)) / count
+    spread = (pairs.sums(torch.where(known, values - pairs.spread(mean), 0).square()) / count).sqrt()
     # A label that was never scored, or always the same, has no deviation of its own: it takes the usual one.
     usual = spread[spread > 0].median() if bool((spread > 0).any()) else torch.tensor(1.0)
     return mean, torch.where(spread > LEAST_SPREAD * usual, spread, usual)
@@ -133,32 +139,36 @@ class CollectiveModel(torch.nn.Module):
         """Return what the linear functions see of texts; (texts, dimensions)."""
         return text_inputs(vectors if self.vectors else None, words, self.axes, texts)
 
-    def forward(self, entailment: Tensor, contradiction: Tensor, inputs: Tensor) -> Tensor:
-        """Return logits, (texts, labels)."""
-        logits = free_logits(self.scale(entailment, contradiction), inputs, self.messages, dict(self.named_buffers()))
+    def forward(self, entailment: Tensor, contradiction: Tensor, inputs: Tensor, pairs: Pairs | None = None) -> Tensor:
+        """Return logits, (texts, labels), or of the pairs that are given."""
+        pairs = AllPairs(*entailment.shape) if pairs is None else pairs
+        scores = self.scale(entailment, contradiction, pairs)
+        logits = free_logits(scores, inputs, self.messages, dict(self.named_buffers()), pairs)
         if not self.corrected:
             return logits
-        projected: Tensor = self.projections["free"](logits)
+        projected: Tensor = self.projections["free"](logits, pairs)
         known = projected.clamp(-FARTHEST, FARTHEST)
-        return inputs @ self.get_buffer("weights") + self.get_buffer("intercepts") + self.get_buffer("slopes") * known
+        of_text = pairs.linear(inputs, self.get_buffer("weights")) + pairs.spread(self.get_buffer("intercepts"))
+        return of_text + pairs.spread(self.get_buffer("slopes")) * known
 
-    def probabilities(self, logits: Tensor) -> Tensor:
-        """Return how probable each label is; (texts, labels)."""
-        projected: Tensor = self.projections["calibration"](self.softness * logits)
+    def probabilities(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
+        """Return how probable each label is; (texts, labels), or of the pairs."""
+        projected: Tensor = self.projections["calibration"](self.softness * logits, pairs)
         return torch.sigmoid(projected)
 
-    def decide(self, logits: Tensor) -> Tensor:
-        """Return which labels each text has; boolean, (texts, labels)."""
-        projected: Tensor = self.projections["decision"](self.steepness * logits)
+    def decide(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
+        """Return which labels each text has; boolean, (texts, labels), or of the pairs."""
+        projected: Tensor = self.projections["decision"](self.steepness * logits, pairs)
         return decided(projected, at_least_one=self.at_least_one)
 
 
 def free_logits(
-    scores: Tensor, inputs: Tensor, messages: SignedMessages | None, tensors: Mapping[str, Tensor]
+    scores: Tensor, inputs: Tensor, messages: SignedMessages | None, tensors: Mapping[str, Tensor], pairs: Pairs
 ) -> Tensor:
-    """Return the logits that need no annotated text, before they are projected; (texts, labels)."""
-    logits = tensors["score_weight"] * scores + inputs @ tensors["text_weights"] + tensors["text_intercepts"]
-    return logits if messages is None else logits + messages(scores)
+    """Return the logits that need no annotated text, before they are projected."""
+    of_text = pairs.linear(inputs, tensors["text_weights"]) + pairs.spread(tensors["text_intercepts"])
+    logits = tensors["score_weight"] * scores + of_text
+    return logits if messages is None else logits + messages(scores, pairs=pairs)
 
 
 def decided(logits: Tensor, *, at_least_one: bool) -> Tensor:

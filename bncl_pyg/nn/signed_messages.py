@@ -8,6 +8,7 @@ from torch.autograd.function import once_differentiable
 from torch_geometric.nn import MessagePassing
 
 from bncl_pyg.nn.balanced_update import SparsePattern
+from bncl_pyg.nn.pairs import Pairs
 
 
 class SignedMessages(MessagePassing):
@@ -31,9 +32,21 @@ class SignedMessages(MessagePassing):
         self.weight = torch.nn.Parameter(torch.zeros(edge_index.shape[1]))
         self._pattern = SparsePattern(edge_index[1], edge_index[0], (labels, labels))
 
-    def forward(self, states: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Return what every label hears, by one sparse product; with other weights than its own, if they are given."""
-        heard: Tensor = _Product.apply(self.weight if weight is None else weight, states, self._pattern)  # type: ignore[no-untyped-call]
+    def forward(self, states: Tensor, weight: Tensor | None = None, pairs: Pairs | None = None) -> Tensor:
+        """Return what every label hears.
+
+        Args:
+            states: (texts, labels), or of some pairs.
+            weight: other weights than its own.
+            pairs: which pairs the states are of; all, if not given. Labels that are not a text's candidates say nothing
+                of it and hear nothing.
+        """
+        weight = self.weight if weight is None else weight
+        routes = None if pairs is None else pairs.routes(self.edge_index)
+        if routes is not None:
+            said = weight[routes.edges] * states.flatten()[routes.sources]
+            return torch.zeros_like(states).flatten().index_add(0, routes.targets, said).view_as(states)
+        heard: Tensor = _Product.apply(weight, states, self._pattern)  # type: ignore[no-untyped-call]
         return heard
 
     def definition(self, states: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from bncl_pyg.graph.signed import FRIEND
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
 from bncl_pyg.nn.collective import FARTHEST, free_logits
+from bncl_pyg.nn.pairs import Pairs, pairs_of
 from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
 from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled, settled
 from bncl_pyg.training.regression import Inputs, Regression, regress
@@ -127,8 +128,9 @@ class DefaultTrainer:
         self.features, self.recipe, self.seed, self._progress = features, recipe, seed, progress
         self.log: list[StageLog] = []
         self._stages = 0
-        self.scale = ScoreScale.fit(features.entailment, features.contradiction)
-        self.scores: Tensor = self.scale(features.entailment, features.contradiction)
+        self.pairs = pairs_of(features.candidates, len(features), len(features.labels))
+        self.scale = ScoreScale.fit(features.entailment, features.contradiction, self.pairs)
+        self.scores: Tensor = self.scale(features.entailment, features.contradiction, self.pairs)
         self.axes = None
         if "words" in recipe.parts and features.words is not None:
             self.axes = WordAxes.fit(features.words, seed)
@@ -176,43 +178,54 @@ class DefaultTrainer:
             return self._finished(known, prevalence, free, None), exact
         rows, truth = self._annotated(known)
         if estimated:
-            prevalence = self._pooled(truth, known.cardinality, guess)
+            prevalence = self._pooled(known, guess)
         free = self._free(prevalence, known.cardinality)
         correction = self._corrected(free, rows, truth)
         if estimated:
             # What the model says of all texts is a better estimate than what few annotated texts could show.
-            prevalence = correction.prevalence(rows, truth)
+            prevalence = self._said(correction, rows, known)
             free = self._free(prevalence, known.cardinality)
             correction = self._corrected(free, rows, truth)
-            prevalence = correction.prevalence(rows, truth)
+            prevalence = self._said(correction, rows, known)
         found = prevalence.double().numpy() if estimated else exact
         return self._finished(known, prevalence, free, correction), found
 
     def _annotated(self, known: Supervision) -> tuple[Tensor, Tensor]:
-        """Return the annotated rows and their labels, 0 or 1, (annotated, labels)."""
+        """Return the annotated rows and, of their pairs, whether they are true, 0 or 1."""
         assert known.annotations is not None
-        return torch.from_numpy(known.annotated), torch.from_numpy(known.annotations.toarray()).float()
+        rows = torch.from_numpy(known.annotated)
+        return rows, self.pairs.rows(rows).of(known.annotations)
 
-    def _pooled(self, truth: Tensor, cardinality: float, guess: Supervision | None) -> Tensor:
+    def _pooled(self, known: Supervision, guess: Supervision | None) -> Tensor:
+        """Return λ before anything was learned: the annotated texts' counts and an estimate."""
+        assert known.annotations is not None
         if guess is None:
-            estimate = estimated_prevalence(self.features, self.turned, cardinality, self.strength)
+            estimate = estimated_prevalence(self.features, self.turned, known.cardinality, self.strength)
         else:
             estimate = guess.prevalence
-        counts = truth.sum(dim=0).long().numpy()
-        shares = pooled(counts, len(truth), estimate, self.recipe.estimate_weight)
-        found = torch.from_numpy(adding_up(shares, cardinality)).float()
-        self._tell("estimating how common the labels are", {"cardinality": cardinality})
+        counts = np.asarray(known.annotations.sum(axis=0), dtype=np.int64)
+        shares = pooled(counts, len(known.annotated), estimate, self.recipe.estimate_weight)
+        found = torch.from_numpy(adding_up(shares, known.cardinality)).float()
+        self._tell("estimating how common the labels are", {"cardinality": known.cardinality})
         return found
+
+    def _said(self, correction: "_Correction", rows: Tensor, known: Supervision) -> Tensor:
+        """Return λ as the corrected logits have it, and the annotated texts their labels."""
+        assert known.annotations is not None
+        said = torch.sigmoid(correction.logits)
+        said[rows] = 0
+        counts = np.asarray(known.annotations.sum(axis=0), dtype=np.float32)
+        return (self.pairs.sums(said) + torch.from_numpy(counts)) / len(said)
 
     def _free(self, prevalence: Tensor, cardinality: float) -> "_Free":
         """Learn without annotated texts: scores, text and graph, each round fitted to the last one's predictions."""
-        recipe = self.recipe
+        recipe, pairs = self.recipe, self.pairs
 
         def project(logits: Tensor) -> tuple[CollectiveProjection, Tensor]:
-            found = CollectiveProjection.solved(logits, prevalence, cardinality, recipe.competition)
-            return found, torch.sigmoid(found(logits))
+            found = CollectiveProjection.solved(logits, prevalence, cardinality, recipe.competition, pairs)
+            return found, torch.sigmoid(found(logits, pairs))
 
-        labels = self.scores.shape[1]
+        labels = pairs.labels
         rounds = recipe.rounds if self.inputs.shape[1] else 0
         tensors = {
             "score_weight": torch.tensor(recipe.score_weight if rounds else recipe.start_slope),
@@ -220,21 +233,22 @@ class DefaultTrainer:
             "text_intercepts": torch.zeros(labels),
         }
         logits = recipe.start_slope * self.scores
-        counts = torch.sigmoid(CollectiveProjection.solved(logits, prevalence, cardinality, 0.0)(logits)).sum(dim=1)
+        apart = CollectiveProjection.solved(logits, prevalence, cardinality, 0.0, pairs)
+        counts = torch.sigmoid(apart(logits, pairs)).sum(dim=1)
         dispersion = float(counts.var() / counts.mean().clamp_min(1e-6))
         projection, likely = project(logits)
         messages, change = None, 0.0
         for turn in range(max(rounds, 1)):
             if rounds:
-                base = torch.logit(likely.mean(dim=0).clamp(1e-6, 1 - 1e-6))
-                text = regress(self.turned, likely, base, self.strength, steps=STEPS_OF_ROUND)
+                base = torch.logit(_shares(likely, pairs))
+                text = regress(self.turned, likely, base, self.strength, steps=STEPS_OF_ROUND, pairs=pairs)
                 tensors["text_weights"] = recipe.text_weight * text.weights
                 tensors["text_intercepts"] = -tensors["text_weights"].T @ self.turned.centre
             if self.edges is not None and turn == max(rounds, 1) - 1:
                 # Only now: learned in every round, rivalry among like labels would feed on itself.
                 messages = self._messages(likely)
             with torch.no_grad():
-                logits = free_logits(self.scores, self.inputs, messages, tensors)
+                logits = free_logits(self.scores, self.inputs, messages, tensors, pairs)
             projection, now = project(logits)
             change, likely = float((now - likely).abs().sum() / len(now)), now
         figures = {"labels_changed_a_text": change, "dispersion": dispersion}
@@ -246,9 +260,10 @@ class DefaultTrainer:
     def _messages(self, targets: Tensor) -> SignedMessages:
         """Learn who helps and who rivals whom: logistic regression on the neighbours' scores beside a label's own."""
         assert self.edges is not None
-        found = SignedMessages(self.edges, self.scores.shape[1])
-        texts, share = len(targets), targets.mean(dim=0)
-        curvature = texts * (share * (1 - share)).clamp_min(1e-6)
+        pairs = self.pairs
+        found = SignedMessages(self.edges, pairs.labels)
+        texts, share = len(targets), _shares(targets, pairs)
+        curvature = pairs.counts.clamp_min(1) * (share * (1 - share)).clamp_min(1e-6)
         penalty = texts / self.recipe.graph_strength
         step = (curvature[self.edges[1]] + penalty).rsqrt()
         own = torch.zeros(2, len(share), requires_grad=True)
@@ -256,13 +271,15 @@ class DefaultTrainer:
         optimizer = torch.optim.LBFGS(
             [moves, own], max_iter=STEPS_OF_GRAPH, tolerance_change=1e-7, line_search_fn="strong_wolfe"
         )
-        base = torch.logit(share.clamp(1e-6, 1 - 1e-6))
+        base = torch.logit(share)
 
         def loss() -> Tensor:
             optimizer.zero_grad()
             weight = moves * step
-            logits = base + own[0] * curvature.rsqrt() + (1 + own[1] * curvature.rsqrt()) * self.scores
-            fit = binary_cross_entropy_with_logits(logits + found(self.scores, weight), targets, reduction="sum")
+            intercepts, slopes = base + own[0] * curvature.rsqrt(), 1 + own[1] * curvature.rsqrt()
+            logits = pairs.spread(intercepts) + pairs.spread(slopes) * self.scores
+            logits = logits + found(self.scores, weight, pairs)
+            fit = binary_cross_entropy_with_logits(logits, targets, reduction="sum")
             total = fit + penalty * weight.square().sum() / 2
             total.backward()
             return total
@@ -279,8 +296,8 @@ class DefaultTrainer:
         predicts annotated texts best that were held out.
         """
         recipe = self.recipe
-        known = free.projection(free.logits).clamp(-FARTHEST, FARTHEST)
-        mine, inputs = known[rows], self.turned.rows(rows)
+        known = free.projection(free.logits, self.pairs).clamp(-FARTHEST, FARTHEST)
+        mine, inputs, pairs = known[rows], self.turned.rows(rows), self.pairs.rows(rows)
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(self.seed))
         folds = [order[fold :: recipe.folds] for fold in range(min(recipe.folds, len(rows)))]
 
@@ -295,9 +312,10 @@ class DefaultTrainer:
                 intercept_spread=recipe.intercept_spread,
                 scores=mine[places],
                 slope_spread=recipe.slope_spread,
+                pairs=pairs.rows(places),
             )
             whole = Regression(found.weights, found.intercepts + intercept, found.slopes + slope)
-            return whole, whole.added(self.inputs[rows], mine)
+            return whole, whole.added(self.inputs[rows], pairs, mine)
 
         def without(fold: Tensor, strength: float) -> Tensor:
             rest = torch.ones(len(rows), dtype=torch.bool)
@@ -319,7 +337,7 @@ class DefaultTrainer:
             for fold in folds[1:]:
                 held[fold] = without(fold, chosen)
         final, _ = fit(torch.arange(len(rows)), chosen, STEPS_OF_FIT)
-        logits = final.added(self.inputs, known)
+        logits = final.added(self.inputs, self.pairs, known)
         logits[rows] = held
         self._tell("learning from annotated texts", {"strength": chosen, "common_slope": float(final.slopes.median())})
         softness, _ = _common(held, truth, usual=1.0)
@@ -332,7 +350,7 @@ class DefaultTrainer:
         recipe, cardinality = self.recipe, known.cardinality
 
         def solved(logits: Tensor, competition: float) -> CollectiveProjection:
-            return CollectiveProjection.solved(logits, prevalence, cardinality, competition)
+            return CollectiveProjection.solved(logits, prevalence, cardinality, competition, self.pairs)
 
         if correction is None:
             lowest, highest = recipe.softness_bounds
@@ -391,14 +409,13 @@ class _Correction:
     softness: float
     """What logits are multiplied with to become probabilities: the slope that fits texts that were held out."""
 
-    def prevalence(self, rows: Tensor, truth: Tensor) -> Tensor:
-        """Return λ as the logits have it, and the annotated texts their labels."""
-        said = torch.sigmoid(self.logits)
-        said[rows] = truth
-        return said.mean(dim=0)
-
     def tensors(self) -> dict[str, Tensor]:
         return {"weights": self.found.weights, "intercepts": self.found.intercepts, "slopes": self.found.slopes}
+
+
+def _shares(likely: Tensor, pairs: Pairs) -> Tensor:
+    """Return how likely each label is among the texts whose candidate it is, kept from 0 and 1; (labels,)."""
+    return (pairs.sums(likely) / pairs.counts.clamp_min(1)).clamp(1e-6, 1 - 1e-6)
 
 
 def _common(logits: Tensor, truth: Tensor, usual: float = 0.5) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,8 @@ from bncl_pyg.corpus.rough import WORDS
 from bncl_pyg.errors import InputError
 from bncl_pyg.nli import Features
 from bncl_pyg.nn.collective import log_odds
-from bncl_pyg.nn.projection import solve_offsets
+from bncl_pyg.nn.pairs import pairs_of
+from bncl_pyg.nn.projection import solve_text_offsets
 from bncl_pyg.training.regression import Inputs, regress
 
 SLOPE, LATER_SLOPE = 5.0, 3.5
@@ -72,8 +73,10 @@ def settled(
 
     if worded.any():
         start = torch.from_numpy(spread(estimate, 0.0)).float().clamp_min(1e-6)
-        shares = _shared(logits(Supervision(cardinality, spread(estimate, TRUST))) + start.log(), cardinality)
-        estimate = np.sqrt(estimate * shares.mean(dim=0).double().numpy())
+        pairs = pairs_of(features.candidates, len(features), rough.labels)
+        trained = logits(Supervision(cardinality, spread(estimate, TRUST)))
+        shares = pairs.sums(_shared(trained + pairs.spread(start.log()), cardinality)) / len(features)
+        estimate = np.sqrt(estimate * shares.double().numpy())
     return Supervision(cardinality, spread(estimate, TRUST))
 
 
@@ -86,19 +89,21 @@ def estimated_prevalence(
     entailed by everything. The shares are taken twice, from the scores alone and after the text has had its say (a
     regression of the shares on the text, twice); the result is the geometric mean.
     """
+    pairs = pairs_of(features.candidates, len(features), len(features.labels))
+    counts = pairs.counts.clamp_min(1)
     scores = log_odds(features.entailment, features.contradiction)
     scores = scores.masked_fill(features.entailment + features.contradiction <= 0, float(scores.min()))
-    scores = scores - (scores.mean(dim=0) + scores.mean()) / 2
+    scores = scores - (pairs.spread(pairs.sums(scores) / counts) + scores.mean()) / 2
     scores = scores / scores.std().clamp_min(1e-6)
     shares = _shared(SLOPE * scores, cardinality)
-    first = last = shares.mean(dim=0)
+    first = last = pairs.sums(shares) / len(features)
     if inputs.rotated.shape[1]:
         for _ in range(ROUNDS):
-            base = torch.logit(shares.mean(dim=0).clamp(1e-6, 1 - 1e-6))
-            text = regress(inputs, shares, base, strength, steps=STEPS)
-            of_text = inputs.rotated @ (inputs.axes.T @ text.weights) + base
+            base = torch.logit((pairs.sums(shares) / counts).clamp(1e-6, 1 - 1e-6))
+            text = regress(inputs, shares, base, strength, steps=STEPS, pairs=pairs)
+            of_text = pairs.linear(inputs.rotated, inputs.axes.T @ text.weights) + pairs.spread(base)
             shares = _shared(LATER_SLOPE * scores + of_text - of_text.mean(), cardinality)
-        last = shares.mean(dim=0)
+        last = pairs.sums(shares) / len(features)
     return adding_up((first * last).sqrt().double().numpy(), cardinality)
 
 
@@ -109,9 +114,8 @@ def pooled(counts: NDArray[np.int64], texts: int, estimate: NDArray[np.float64],
 
 
 def _shared(logits: Tensor, cardinality: float) -> Tensor:
-    """Return probabilities of which each text has κ; (texts, labels)."""
-    totals = torch.full((len(logits),), min(cardinality, logits.shape[1] - 1e-3))
-    offsets = solve_offsets(logits, totals, torch.full((len(logits),), -3.0), 25)
+    """Return probabilities of which each text has κ."""
+    offsets = solve_text_offsets(logits, cardinality, torch.full((len(logits),), -3.0), 25)
     return torch.sigmoid(logits + offsets[:, None])
 
 

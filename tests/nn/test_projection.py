@@ -14,7 +14,13 @@ def test_totals_are_met(seed: int, slope: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = slope * torch.randn(5, 40, generator=generator)
     totals = 0.05 + 30 * torch.rand(5, generator=generator)
-    offsets = solve_offsets(logits, totals, torch.zeros(5), 25)
+    offsets = solve_offsets(
+        lambda found: torch.sigmoid(logits + found[:, None]),
+        lambda likely: likely.sum(dim=1),
+        totals,
+        torch.zeros(5),
+        25,
+    )
     assert torch.allclose(torch.sigmoid(logits + offsets[:, None]).sum(dim=1), totals, rtol=1e-3)
 
 

@@ -3,6 +3,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from bncl_pyg.nn.pairs import AllPairs
 from bncl_pyg.training.regression import Inputs, regress
 
 
@@ -52,7 +53,8 @@ def test_rows_keep_the_coordinates(data: tuple[torch.Tensor, torch.Tensor]) -> N
     whole = Inputs.of(inputs).rows(some)
     found = regress(whole, targets[some], torch.zeros(2), 2.0, steps=200)
     alone = regress(Inputs.of(inputs[some]), targets[some], torch.zeros(2), 2.0, steps=200)
-    assert torch.allclose(found.added(inputs), alone.added(inputs), atol=0.02)
+    pairs = AllPairs(len(inputs), 2)
+    assert torch.allclose(found.added(inputs, pairs), alone.added(inputs, pairs), atol=0.02)
 
 
 def test_no_inputs_and_no_labels() -> None:

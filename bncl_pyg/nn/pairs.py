@@ -1,0 +1,300 @@
+"""Which (text, label) pairs are looked at: all of them, or each text's candidates.
+
+Everything that the default recipe does to pairs is one of a handful of sums and products. Here they are, once for all
+pairs, with values (texts, labels), and once for candidates, with values (texts, candidates). A pair that is not among
+the candidates is unknown, not false: it has no value, takes part in no sum, says nothing and is never predicted. Where
+every label is a candidate of every text, the two give the same.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from bncl_pyg.nn.balanced_update import SparsePattern
+
+BLOCK_LABELS = 4096
+"""How many labels are fitted at once where texts have candidates."""
+
+
+class PairBlock(Protocol):
+    """Some labels and the pairs with them: what a regression works on.
+
+    Attributes:
+        labels: which.
+        counts: of how many texts each is a candidate, (labels,).
+    """
+
+    labels: slice
+    counts: Tensor
+
+    def take(self, values: Tensor) -> Tensor:
+        """Return the values of these pairs."""
+        ...
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Return the sum over texts of such values; (labels,)."""
+        ...
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        """Return, for each pair, its label's number; what is given is (labels,)."""
+        ...
+
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        """Return inputs @ weights at these pairs, differentiable in the weights, (dimensions, labels)."""
+        ...
+
+
+class Pairs(Protocol):
+    """The pairs of some texts.
+
+    Attributes:
+        texts: how many.
+        labels: how many.
+        counts: of how many texts each label is a candidate, (labels,).
+    """
+
+    texts: int
+    labels: int
+    counts: Tensor
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Return the sum of values over texts; (labels,)."""
+        ...
+
+    def lowest(self, values: Tensor) -> Tensor:
+        """Return each label's lowest value; (labels,)."""
+        ...
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        """Return, for each pair, its label's number; what is given is (labels,)."""
+        ...
+
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        """Return inputs, (texts, dimensions), @ weights, (dimensions, labels), at the pairs."""
+        ...
+
+    def rows(self, rows: Tensor) -> "Pairs":
+        """Return the pairs of some of the texts."""
+        ...
+
+    def of(self, matrix: Any) -> Tensor:
+        """Return what a sparse boolean matrix, (texts, labels), says of the pairs, 0 or 1."""
+        ...
+
+    def blocks(self) -> Iterator[PairBlock]:
+        """Yield all labels, some at a time."""
+        ...
+
+    def routes(self, edge_index: Tensor) -> "Routes | None":
+        """Return the way from pair to pair of the same text along edges; `None` where it is a matrix product."""
+        ...
+
+
+class AllPairs:
+    """Every text with every label."""
+
+    labels: Any
+
+    def __init__(self, texts: int, labels: int) -> None:
+        self.texts, self.labels = texts, labels
+        self.counts = torch.full((labels,), float(texts))
+
+    def sums(self, values: Tensor) -> Tensor:
+        """See `Pairs`."""
+        return values.sum(dim=0)
+
+    def lowest(self, values: Tensor) -> Tensor:
+        """See `Pairs`."""
+        return values.min(dim=0).values
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        """See `Pairs`; what is returned broadcasts over texts."""
+        return numbers
+
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        """See `Pairs`."""
+        return inputs @ weights
+
+    def rows(self, rows: Tensor) -> "AllPairs":
+        """See `Pairs`."""
+        return AllPairs(len(rows), self.labels)
+
+    def of(self, matrix: Any) -> Tensor:
+        """See `Pairs`."""
+        return torch.from_numpy(matrix.toarray()).float()
+
+    def blocks(self) -> Iterator[PairBlock]:
+        """See `Pairs`: one block."""
+        yield _WholeBlock(self)
+
+    def routes(self, edge_index: Tensor) -> None:  # noqa: ARG002
+        """See `Pairs`."""
+        return
+
+
+class _WholeBlock:
+    """All labels at once."""
+
+    def __init__(self, pairs: AllPairs) -> None:
+        self.labels, self.counts = slice(0, pairs.labels), pairs.counts
+        self.sums, self.spread, self.linear = pairs.sums, pairs.spread, pairs.linear
+
+    def take(self, values: Tensor) -> Tensor:
+        return values
+
+
+class Candidates:
+    """Each text with its candidates.
+
+    Args:
+        candidates: for each text, the labels, ascending, (texts, candidates).
+        labels: how many there are.
+    """
+
+    def __init__(self, candidates: Tensor, labels: int) -> None:
+        self.candidates, self.labels, self.texts = candidates.long(), labels, len(candidates)
+        self._flat = self.candidates.flatten()
+        self.counts = torch.bincount(self._flat, minlength=labels).float()
+        self._routes: tuple[Tensor, Routes] | None = None
+
+    def sums(self, values: Tensor) -> Tensor:
+        """See `Pairs`."""
+        return values.new_zeros(self.labels).index_add_(0, self._flat, values.flatten())
+
+    def lowest(self, values: Tensor) -> Tensor:
+        """See `Pairs`; infinite where a label is nobody's candidate."""
+        return values.new_full((self.labels,), torch.inf).scatter_reduce_(0, self._flat, values.flatten(), "amin")
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        """See `Pairs`."""
+        return numbers[self.candidates]
+
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        """See `Pairs`."""
+        if not inputs.shape[1]:
+            return torch.zeros(self.candidates.shape)
+        texts = torch.arange(self.texts).repeat_interleave(self.candidates.shape[1])
+        pattern = SparsePattern(texts, self._flat, (self.texts, self.labels), by_columns=False)
+        empty = pattern.matrix(torch.zeros(len(self._flat)))
+        found: Tensor = torch.sparse.sampled_addmm(empty, inputs, weights, beta=0.0).values()
+        return found.view(self.candidates.shape)
+
+    def rows(self, rows: Tensor) -> "Candidates":
+        """See `Pairs`."""
+        return Candidates(self.candidates[rows], self.labels)
+
+    def of(self, matrix: Any) -> Tensor:
+        """See `Pairs`; what is true of other labels is left out."""
+        entries = matrix.tocoo()
+        keys = torch.from_numpy(entries.row.astype("int64") * self.labels + entries.col)
+        mine = torch.arange(self.texts)[:, None] * self.labels + self.candidates
+        return torch.isin(mine, keys).float()
+
+    def blocks(self) -> Iterator[PairBlock]:
+        """See `Pairs`."""
+        order = torch.argsort(self._flat, stable=True)
+        starts = torch.cat([torch.zeros(1), self.counts.cumsum(0)]).long()
+        for first in range(0, self.labels, BLOCK_LABELS):
+            last = min(first + BLOCK_LABELS, self.labels)
+            places = order[starts[first] : starts[last]]
+            if len(places):
+                yield _LabelBlock(self, slice(first, last), places)
+
+    def routes(self, edge_index: Tensor) -> "Routes":
+        """See `Pairs`; those of the last edges are remembered."""
+        if self._routes is None or self._routes[0] is not edge_index:
+            self._routes = edge_index, Routes.found(self, edge_index)
+        return self._routes[1]
+
+
+class _LabelBlock:
+    """Some labels and the texts whose candidates they are, ordered by label."""
+
+    def __init__(self, pairs: Candidates, labels: slice, places: Tensor) -> None:
+        self.labels, self._places = labels, places
+        self.counts = pairs.counts[labels]
+        self._label = pairs._flat[places] - labels.start
+        self._text = places // pairs.candidates.shape[1]
+        self._pattern = SparsePattern(self._label, self._text, (len(self.counts), pairs.texts), by_columns=False)
+
+    def take(self, values: Tensor) -> Tensor:
+        return values.flatten()[self._places]
+
+    def sums(self, values: Tensor) -> Tensor:
+        return values.new_zeros(len(self.counts)).index_add_(0, self._label, values)
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        return numbers[self._label]
+
+    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+        if not len(weights):
+            return torch.zeros(len(self._label))
+        found: Tensor = _SampledProduct.apply(weights, inputs, self._pattern)  # type: ignore[no-untyped-call]
+        return found
+
+
+class _SampledProduct(torch.autograd.Function):
+    """inputs @ weights at some pairs only, ordered by label."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, inputs: Tensor, pattern: SparsePattern) -> Tensor:
+        ctx.save_for_backward(inputs)
+        ctx.pattern = pattern
+        empty = pattern.matrix(torch.zeros(len(pattern.columns)))
+        found: Tensor = torch.sparse.sampled_addmm(empty, weights.t().contiguous(), inputs.t(), beta=0.0).values()
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (inputs,) = ctx.saved_tensors
+        return (ctx.pattern.matrix(gradient) @ inputs).t(), None, None
+
+
+class Routes:
+    """From which pair of a text to which other of its pairs an edge leads.
+
+    Args:
+        sources: places among the flattened pairs, (routes,).
+        targets: likewise.
+        edges: which edge, (routes,).
+    """
+
+    def __init__(self, sources: Tensor, targets: Tensor, edges: Tensor) -> None:
+        self.sources, self.targets, self.edges = sources, targets, edges
+
+    @classmethod
+    def found(cls, pairs: Candidates, edge_index: Tensor, texts_at_once: int = 4096) -> "Routes":
+        """Find where both ends of an edge are candidates of the same text.
+
+        Args:
+            pairs: candidates of texts.
+            edge_index: from u to v, (2, edges), sorted by v.
+            texts_at_once: it bounds the memory and changes no result.
+        """
+        starts = torch.zeros(pairs.labels + 1, dtype=torch.int64)
+        starts[1:] = torch.bincount(edge_index[1], minlength=pairs.labels).cumsum(0)
+        width = pairs.candidates.shape[1]
+        found: list[tuple[Tensor, Tensor, Tensor]] = []
+        for first in range(0, pairs.texts, texts_at_once):
+            block = pairs.candidates[first : first + texts_at_once]
+            keys = (torch.arange(len(block))[:, None] * pairs.labels + block).flatten()
+            degree = (starts[1:] - starts[:-1])[block].flatten()
+            targets = torch.arange(len(keys)).repeat_interleave(degree)
+            # Each pair's edges one after the other: where the first lies, and how far from it each is.
+            within = torch.arange(len(targets)) - (degree.cumsum(0) - degree)[targets]
+            edges = starts[block.flatten()][targets] + within
+            wanted = targets // width * pairs.labels + edge_index[0][edges]
+            sources = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
+            there = keys[sources] == wanted
+            offset = first * width
+            found.append((sources[there] + offset, targets[there] + offset, edges[there]))
+        return cls(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+
+
+def pairs_of(candidates: Tensor | None, texts: int, labels: int) -> Pairs:
+    """Return the pairs of texts with these candidates, or with all labels if there are none."""
+    return AllPairs(texts, labels) if candidates is None else Candidates(candidates, labels)

@@ -1,0 +1,112 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from bncl_pyg.nn import CollectiveProjection, ScoreScale, SignedMessages
+from bncl_pyg.nn import pairs as pairs_module
+from bncl_pyg.nn.pairs import AllPairs, Candidates
+from bncl_pyg.training.regression import Inputs, regress
+
+TEXTS, LABELS, WIDTH = 60, 9, 4
+
+
+def some(seed: int = 0, texts: int = TEXTS, labels: int = LABELS, width: int = WIDTH) -> Candidates:
+    scores = torch.rand(texts, labels, generator=torch.Generator().manual_seed(seed))
+    return Candidates(scores.topk(width, dim=1).indices.sort(dim=1).values, labels)
+
+
+def every(texts: int = TEXTS, labels: int = LABELS) -> Candidates:
+    return Candidates(torch.arange(labels).expand(texts, labels), labels)
+
+
+def whole(values: torch.Tensor, pairs: Candidates, fill: float = 0.0) -> torch.Tensor:
+    return torch.full((pairs.texts, pairs.labels), fill).scatter(1, pairs.candidates, values)
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_sums_and_products_are_those_of_the_whole_matrix_at_the_candidates(seed: int) -> None:
+    pairs = some(seed)
+    values, inputs, weights = torch.randn(TEXTS, WIDTH), torch.randn(TEXTS, 5), torch.randn(5, LABELS)
+    assert torch.allclose(pairs.sums(values), whole(values, pairs).sum(dim=0), atol=1e-5)
+    assert torch.equal(pairs.lowest(values), whole(values, pairs, torch.inf).min(dim=0).values)
+    assert torch.allclose(pairs.linear(inputs, weights), (inputs @ weights).gather(1, pairs.candidates), atol=1e-5)
+    numbers = torch.randn(LABELS)
+    assert torch.equal(pairs.spread(numbers), numbers.expand(TEXTS, LABELS).gather(1, pairs.candidates))
+    assert torch.equal(pairs.counts, whole(torch.ones(TEXTS, WIDTH), pairs).sum(dim=0))
+
+
+def test_what_is_true_of_other_labels_is_left_out() -> None:
+    pairs = some()
+    truth = torch.rand(TEXTS, LABELS) > 0.5
+    assert torch.equal(pairs.of(csr_array(truth.numpy())), truth.gather(1, pairs.candidates).float())
+
+
+def test_messages_go_from_candidate_to_candidate() -> None:
+    edges = torch.tensor([[1, 2, 0, 5, 7, 3], [0, 0, 1, 2, 2, 8]])
+    layer = SignedMessages(edges, LABELS)
+    weight = torch.randn(6, requires_grad=True)
+    pairs = some(3)
+    states = torch.randn(TEXTS, WIDTH)
+    heard = layer(states, weight, pairs)
+    expected = layer(whole(states, pairs), weight).gather(1, pairs.candidates)
+    assert torch.allclose(heard, expected, atol=1e-5)
+    of_heard, of_expected = (torch.autograd.grad(one.square().sum(), weight)[0] for one in (heard, expected))
+    assert torch.allclose(of_heard, of_expected, atol=1e-4)
+
+
+def test_routes_do_not_depend_on_how_many_texts_are_looked_at_at_once() -> None:
+    edges = torch.tensor([[1, 2, 0, 5, 7, 3], [0, 0, 1, 2, 2, 8]])
+    at_once, few = (pairs_module.Routes.found(some(), edges, texts_at_once=count) for count in (4096, 7))
+    assert all(torch.equal(getattr(at_once, name), getattr(few, name)) for name in ("sources", "targets", "edges"))
+
+
+def test_with_every_label_a_candidate_all_is_as_with_all_pairs() -> None:
+    generator = torch.Generator().manual_seed(2)
+    entailment = torch.rand(TEXTS, LABELS, generator=generator)
+    contradiction = (1 - entailment) * torch.rand(TEXTS, LABELS, generator=generator)
+    inputs = torch.randn(TEXTS, 5, generator=generator)
+    prevalence = torch.linspace(0.02, 0.5, LABELS)
+    found = []
+    for pairs in (AllPairs(TEXTS, LABELS), every()):
+        scale = ScoreScale.fit(entailment, contradiction, pairs)
+        scores = scale(entailment, contradiction, pairs)
+        projection = CollectiveProjection.solved(2 * scores, prevalence, 2.0, 0.75, pairs)
+        likely = torch.sigmoid(projection(2 * scores, pairs))
+        learned = regress(Inputs.of(inputs), likely, torch.zeros(LABELS), 2.0, steps=60, scores=scores, pairs=pairs)
+        found.append([scores, scale.lowest, projection.offsets, likely, *learned])
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=2e-3)
+
+
+def test_labels_fitted_some_at_a_time_are_fitted_as_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, pairs = torch.randn(TEXTS, 3), some(1)
+    targets = torch.rand(TEXTS, WIDTH)
+    together = regress(Inputs.of(inputs), targets, torch.zeros(LABELS), 2.0, steps=100, pairs=pairs)
+    monkeypatch.setattr(pairs_module, "BLOCK_LABELS", 2)
+    apart = regress(Inputs.of(inputs), targets, torch.zeros(LABELS), 2.0, steps=100, pairs=pairs)
+    assert torch.allclose(together.weights, apart.weights, atol=1e-2)
+
+
+def test_an_unknown_pair_is_not_false() -> None:
+    # Each label is scored for the texts that have it and for as many others; the rest is unknown.
+    pairs = some(5, texts=400)
+    targets = (torch.rand(400, WIDTH) > 0.5).float()
+    none = Inputs.of(torch.zeros(400, 0))
+    learned = regress(none, targets, torch.zeros(LABELS), 1.0, steps=60, pairs=pairs)
+    assert torch.allclose(torch.sigmoid(learned.intercepts), pairs.sums(targets) / pairs.counts, atol=1e-3)
+
+
+def test_a_label_is_asked_of_half_its_few_candidates_at_most() -> None:
+    candidates = torch.tensor([[0, 1], [1, 2], [1, 2], [1, 3]])
+    pairs = Candidates(candidates, 5)
+    logits = torch.zeros(4, 2)
+    found = CollectiveProjection.solved(logits, torch.tensor([1.0, 0.25, 0.0, 0.1, 0.5]), 1.0, 0.0, pairs)
+    likely = pairs.sums(torch.sigmoid(found(logits, pairs)))
+    assert abs(float(likely[0]) - 0.624) < 1e-3
+    assert abs(float(likely[1]) - 1.0) < 1e-3
+    assert float(likely[2]) < 2e-3
+    # Nobody's candidate: what its prevalence alone suggests.
+    assert float(found.offsets[4]) == 0.0
