@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
@@ -24,9 +25,10 @@ from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_json, wri
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, build_graph, embed_labels
 from bncl_pyg.hub import local_folder
 from bncl_pyg.nli import Features, load_scorer, score_texts
-from bncl_pyg.nli.scorer import TEMPLATE
+from bncl_pyg.nli.scorer import TEMPLATE, Scorer
 from bncl_pyg.nn import BNCL, CollectiveModel
 from bncl_pyg.nn.collective import as_state, from_state
+from bncl_pyg.nn.pairs import pairs_of
 from bncl_pyg.training import (
     Checkpoint,
     DefaultRecipe,
@@ -45,6 +47,8 @@ from bncl_pyg.training.recipes import AnyRecipe, recipe_from_dict
 log = logging.getLogger(__name__)
 
 ROWS_AT_ONCE = 4096
+CANDIDATE_ROWS_AT_ONCE = 128
+"""Where a network works on the labels that occur among some texts: the fewer texts, the fewer labels."""
 
 
 class BNCLClassifier(BaseEstimator):
@@ -66,6 +70,8 @@ class BNCLClassifier(BaseEstimator):
         supervision_: the κ, λ and annotated texts that training saw.
         annotated_: the labels of these texts by id.
         texts_digest_: a hash of the training texts' ids.
+        candidates_: how many of a text's labels are scored; `None` for all.
+        hypotheses_: what the scorer's encoder makes of the labels, if the features knew.
         log_: what every stage (recipe `default`) or epoch found.
     """
 
@@ -147,6 +153,8 @@ class BNCLClassifier(BaseEstimator):
             supervision = replace(supervision, prevalence=default.prevalence)
         self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision
         self.scorer_ = features.scorer
+        self.candidates_ = None if features.candidates is None else features.candidates.shape[1]
+        self.hypotheses_ = features.hypotheses
         self.annotated_ = _annotated(supervision, features)
         self.texts_digest_ = digest(features.ids)
         self.about_ |= {
@@ -186,31 +194,40 @@ class BNCLClassifier(BaseEstimator):
         self._check_fitted()
         return np.array(self.labels_.names)
 
-    def predict(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.bool_]:
-        """Return which labels each text has; boolean, (texts, labels)."""
-        return self._both(self._checked(texts))[0]
+    def predict(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.bool_] | csr_array:
+        """Return which labels each text has; boolean, (texts, labels), sparse where texts have candidates."""
+        features = self._checked(texts)
+        decided = [said for said, _ in self._parts(features)]
+        return self._shaped(features, decided)
 
-    def predict_proba(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32]:
-        """Return how probable each label is; (texts, labels).
+    def predict_proba(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32] | csr_array:
+        """Return how probable each label is; (texts, labels), sparse where texts have candidates.
 
         With the recipe `default` they are calibrated, and a label may be predicted below a half: decisions, which aim
         at F1, come from steeper probabilities. With the others it is p / (p + p̄), which is above a half exactly
         where a label is predicted.
         """
-        return self._both(self._checked(texts))[1]
+        features = self._checked(texts)
+        return self._shaped(features, [likely for _, likely in self._parts(features)])
 
     def predicted_rows(self, texts: Corpus | Sequence[str] | Features) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
         features = self._checked(texts)
-        predicted, probabilities = self._both(features)
-        for row, identifier in enumerate(features.ids):
-            places = np.flatnonzero(predicted[row])
-            places = places[np.argsort(-probabilities[row, places], kind="stable")]
+        rows = (row for said, likely in self._parts(features) for row in zip(said, likely, strict=True))
+        for number, (said, likely) in enumerate(rows):
+            places = said.nonzero()[:, 0]
+            places = places[torch.argsort(-likely[places], stable=True)]
+            columns = places if features.candidates is None else features.candidates[number, places]
             yield {
-                "id": identifier,
-                "labels": [self.labels_.names[place] for place in places],
-                "probabilities": [round(float(share), 4) for share in probabilities[row, places]],
+                "id": features.ids[number],
+                "labels": [self.labels_.names[column] for column in columns.tolist()],
+                "probabilities": [round(share, 4) for share in likely[places].tolist()],
             }
+
+    @staticmethod
+    def _shaped(features: Features, parts: list[Tensor]) -> Any:
+        values = torch.cat(parts) if parts else torch.zeros(features.entailment.shape)
+        return values.numpy() if features.candidates is None else features.sparse(values)
 
     def save_pretrained(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write the model as a folder that is whole or absent: safetensors and JSON only."""
@@ -223,6 +240,8 @@ class BNCLClassifier(BaseEstimator):
             self.supervision_.write_priors(folder / "priors.json", self.labels_)
             rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated_.items())
             write_jsonl(folder / "annotated.jsonl", rows)
+            if self.hypotheses_ is not None:
+                save_file({"hypotheses": self.hypotheses_}, folder / "labels.safetensors")
             (folder / "graph").mkdir()
             self.graph_.write_into(folder / "graph")
             write_json(folder / "training.json", [asdict(entry) for entry in self.log_])
@@ -232,6 +251,8 @@ class BNCLClassifier(BaseEstimator):
                 "recipe": self.recipe_.as_dict(),
                 "network": network,
                 "scorer": self.scorer_,
+                "candidates": self.candidates_,
+                "labels_sha256": sha256_of(folder / "labels.safetensors") if self.hypotheses_ is not None else None,
                 "versions": {name: version(name) for name in ("bncl-pyg", "torch", "torch-geometric")},
                 "sha256": sha256_of(weights),
             }
@@ -266,30 +287,32 @@ class BNCLClassifier(BaseEstimator):
         rows = read_rows(folder / "annotated.jsonl")
         loaded.annotated_ = {row.identifier("id"): tuple(row.strings("labels")) for row in rows}
         loaded.texts_digest_ = manifest["texts_digest"]
-        loaded.scorer_ = made_by
+        loaded.scorer_, loaded.candidates_ = made_by, manifest.get("candidates")
+        loaded.hypotheses_ = _read_hypotheses(folder, manifest)
         known = ("sharpness", "setting", "seed", "texts", "annotated_texts")
         loaded.about_ = {key: manifest[key] for key in known if key in manifest}
         return loaded
 
-    @torch.inference_mode()
-    def _both(self, features: Features) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
-        """Return decisions and probabilities, (texts, labels) each."""
-        shape = len(features), len(self.labels_)
-        decisions, probabilities = np.empty(shape, dtype=np.bool_), np.empty(shape, dtype=np.float32)
-        for start in range(0, len(features), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            said, likely = self._part(features, rows)
-            decisions[rows], probabilities[rows] = said.numpy(), likely.numpy()
-        return decisions, probabilities
+    def _parts(self, features: Features) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield decisions and probabilities of some texts at a time, as the scores are."""
+        at_once = ROWS_AT_ONCE
+        if features.candidates is not None and isinstance(self.model_, BNCL):
+            at_once = CANDIDATE_ROWS_AT_ONCE
+        for start in range(0, len(features), at_once):
+            with torch.inference_mode():
+                yield self._part(features, slice(start, start + at_once))
 
     def _part(self, features: Features, rows: slice) -> tuple[Tensor, Tensor]:
         model, scores = self.model_, (features.entailment[rows], features.contradiction[rows])
+        candidates = None if features.candidates is None else features.candidates[rows]
         if isinstance(model, CollectiveModel):
+            pairs = pairs_of(candidates, len(scores[0]), len(self.labels_))
             vectors = None if features.vectors is None else features.vectors[rows]
             words = None if features.words is None else features.words[rows]
-            logits = model(*scores, model.inputs(vectors, words, len(scores[0])))
-            return model.decide(logits), model.probabilities(logits)
-        p, against = model(*scores)
+            logits = model(*scores, model.inputs(vectors, words, len(scores[0])), pairs)
+            return model.decide(logits, pairs), model.probabilities(logits, pairs)
+        assert isinstance(model, BNCL)
+        p, against = model(*scores) if candidates is None else model.of_candidates(*scores, candidates)
         ties_count = isinstance(self.recipe_, Recipe) and self.recipe_.ties_count
         return (torch.ge if ties_count else torch.gt)(p, against), p / (p + against).clamp_min(1e-12)
 
@@ -305,7 +328,18 @@ class BNCLClassifier(BaseEstimator):
                 f"--scorer FOLDER, or give features instead of texts."
             )
         corpus = texts if isinstance(texts, Corpus) else Corpus(tuple(map(str, range(len(texts)))), tuple(texts))
-        return score_texts(corpus, labels, load_scorer(self.scorer, **self._scorer_options()), self.template)
+        kept = {"candidates": getattr(self, "candidates_", None), "hypotheses": getattr(self, "hypotheses_", None)}
+        return score_texts(corpus, labels, self._reader(), self.template, **kept)
+
+    def _reader(self) -> Scorer:
+        """Return what reads texts, which is loaded once."""
+        options = self._scorer_options()
+        key = self.scorer, tuple(sorted(options.items()))
+        loaded: tuple[Any, Scorer] | None = getattr(self, "_loaded", None)
+        if loaded is None or loaded[0] != key:
+            loaded = key, load_scorer(self.scorer, **options)
+            self._loaded = loaded
+        return loaded[1]
 
     def _scorer_options(self) -> dict[str, Any]:
         """Return how the scorer of the training texts was set up, as far as its features say."""
@@ -328,6 +362,17 @@ class BNCLClassifier(BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise InputError("This BNCLClassifier is not trained yet; call fit first.")
+
+
+def _read_hypotheses(folder: Path, manifest: dict[str, Any]) -> Tensor | None:
+    """Return the vectors of the labels' hypotheses, if the model has them."""
+    expected = manifest.get("labels_sha256")
+    if expected is None:
+        return None
+    file = folder / "labels.safetensors"
+    if not file.is_file() or sha256_of(file) != expected:
+        raise InputError(f"{file} is missing or damaged: it is not the file that its manifest describes.")
+    return load_file(file)["hypotheses"]
 
 
 def _check_texts_known(model: CollectiveModel, features: Features) -> None:
@@ -384,7 +429,7 @@ def _fingerprint(
 ) -> dict[str, Any]:
     annotations = supervision.annotations
     return {
-        "features": _digest(features.entailment, features.contradiction) + features.labels.digest(),
+        "features": _digest(features.entailment, features.contradiction, *_whose(features)) + features.labels.digest(),
         "graph": _digest(graph.edge_index, graph.edge_sign) + f"-{graph.hops}",
         "priors": _digest(torch.from_numpy(supervision.prevalence)) + f"-{supervision.cardinality!r}",
         "annotated texts": _digest(
@@ -394,6 +439,10 @@ def _fingerprint(
         "recipe": recipe.as_dict(),
         "seed": seed,
     }
+
+
+def _whose(features: Features) -> list[Tensor]:
+    return [] if features.candidates is None else [features.candidates]
 
 
 def _digest(*tensors: Tensor) -> str:

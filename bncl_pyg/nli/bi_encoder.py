@@ -8,6 +8,10 @@ from torch import Tensor
 
 from bncl_pyg.nli.encoder import SentenceEncoder
 from bncl_pyg.nli.head import Head
+from bncl_pyg.nli.scorer import best_candidates
+
+COSINES_AT_ONCE = 1 << 24
+"""It bounds the memory that choosing candidates takes."""
 
 
 class BiEncoderScorer:
@@ -54,6 +58,17 @@ class BiEncoderScorer:
             self._last = dict(zip(place, range(len(rows)), strict=True)), vectors[rows]
             place, vectors = self._last
         return vectors[[place[text] for text in texts]]
+
+    def best(self, texts: Sequence[str], hypotheses: Sequence[str], count: int) -> Tensor:
+        """Return the hypotheses with the highest cosine; see `Scorer`."""
+        vectors, against = self.vectors(texts), self._encoded(hypotheses).t()
+        rows = max(COSINES_AT_ONCE // max(len(hypotheses), 1), 1)
+        found = [best_candidates(part @ against, count) for part in vectors.split(rows)]
+        return torch.cat(found) if found else torch.zeros(0, count, dtype=torch.int64)
+
+    def know(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
+        """Take hypotheses' vectors; see `Scorer`."""
+        self._hypotheses = tuple(hypotheses), vectors.float()
 
     def _encoded(self, hypotheses: Sequence[str]) -> Tensor:
         key = tuple(hypotheses)

@@ -18,7 +18,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.files import read_json
 from bncl_pyg.hub import local_folder
 from bncl_pyg.nli.onnx_backend import cached_onnx, check_installed, run_with_onnx
-from bncl_pyg.nli.scorer import MAX_TOKENS
+from bncl_pyg.nli.scorer import MAX_TOKENS, best_candidates
 
 Backend = Literal["torch", "onnx", "onnx-int8"]
 Classify = Callable[[dict[str, Tensor]], Tensor]
@@ -122,6 +122,13 @@ class CrossEncoderScorer:
     def vectors(self, texts: Sequence[str]) -> None:  # noqa: ARG002 (part of `Scorer`)
         """Return nothing: a classifier reads text and hypothesis together."""
         return
+
+    def best(self, texts: Sequence[str], hypotheses: Sequence[str], count: int) -> Tensor:
+        """Return the hypotheses with the highest entailment, which takes scoring them all; see `Scorer`."""
+        return best_candidates(self.score(texts, hypotheses)[0], count)
+
+    def know(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
+        """Do nothing: a classifier of pairs has no vectors."""
 
     def about(self) -> dict[str, Any]:
         """Return what decides the scores."""

@@ -1,6 +1,6 @@
 """The scored texts: what a natural language inference model says of every (text, label)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from bncl_pyg.errors import InputError
 
 ROUNDING = 2e-3
 """How far entailment + contradiction may pass 1: two float16 numbers near 1 round by up to half of this each."""
+
+MOST_PAIRS = 10**9
+"""How many scores, entailment and contradiction each, are held at once at most."""
 
 
 @dataclass(frozen=True)
@@ -90,22 +93,30 @@ class Features:
         column = place if self.candidates is None else int(self.candidates[text, place])
         return self.labels.names[column]
 
-    def whole(self, values: Tensor) -> Tensor:
-        """Return values of the candidates, (texts, candidates), as (texts, labels), 0 where nothing is known."""
+    def filled(self) -> "Features":
+        """Return the same with all labels, of which those that are not candidates have neither score."""
         if self.candidates is None:
-            return values
-        return values.new_zeros(len(self.ids), len(self.labels)).scatter_(1, self.candidates, values)
+            return self
+        shape, candidates = (len(self.ids), len(self.labels)), self.candidates
+        count = shape[0] * shape[1]
+        if count > MOST_PAIRS:
+            raise InputError(
+                f"All scores of {shape[0]} texts and {shape[1]} labels would need {count * 8 / 1e9:.3g} GB; only what "
+                f"works on candidates can be used here."
+            )
+        entailment, contradiction = (
+            torch.zeros(shape).scatter_(1, candidates, scores) for scores in (self.entailment, self.contradiction)
+        )
+        return replace(self, entailment=entailment, contradiction=contradiction, candidates=None)
 
     def sparse(self, values: Tensor) -> csr_array:
         """Return values of the candidates, or of all labels, as a sparse matrix, (texts, labels)."""
         if self.candidates is None:
             return csr_array(values.numpy())
-        width = self.candidates.shape[1]
-        starts = np.arange(0, width * len(self.ids) + 1, max(width, 1))[: len(self.ids) + 1]
-        content = (values.flatten().numpy(), self.candidates.flatten().numpy(), starts)
-        found = csr_array(content, shape=(len(self.ids), len(self.labels)))
-        found.eliminate_zeros()
-        return found
+        kept = values != 0
+        starts = np.concatenate([[0], kept.sum(dim=1).cumsum(0).numpy()])
+        content = values[kept].numpy(), self.candidates[kept].numpy(), starts
+        return csr_array(content, shape=(len(self.ids), len(self.labels)))
 
     def zero_shot(self) -> Tensor:
         """Return the decisions before any training, q > q̄; boolean, as the scores are."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from bncl_pyg.corpus.labels import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.nli.scorer import TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
-from bncl_pyg.nli.store import Dtype, FeatureStore, Span, TextIndex, text_hash, writing
+from bncl_pyg.nli.store import Dtype, FeatureStore, Span, TextIndex, label_name, text_hash, writing
 from bncl_pyg.nli.words import word_counts
 
 SAMPLE_TEXTS, SAMPLE_SHARE = 50, 0.1
@@ -56,6 +56,7 @@ def featurize(
     fresh: bool = False,
     start: Callable[[int, int], None] | None = None,
     progress: Progress | None = None,
+    labels_progress: Callable[[int, int], None] | None = None,
 ) -> Featurized:
     """Score every text against every label, or against its best candidates, into a store on disk.
 
@@ -71,6 +72,7 @@ def featurize(
         fresh: start anew.
         start: told how many texts there are and how many of them are done already.
         progress: told how many texts each block adds.
+        labels_progress: told how many labels' hypotheses are encoded, and how many there are.
     """
     if candidates is not None and not 1 <= candidates <= len(labels):
         raise InputError(f"Between 1 and {len(labels)} candidates can be kept, but {candidates} were asked for.")
@@ -85,6 +87,7 @@ def featurize(
         about |= {"candidates": candidates, "ranker": (ranker or scorer).about()}
     with writing(path, about, TextIndex(tuple(ids), tuple(hashes)), labels, scorer.block_texts, fresh=fresh) as store:
         hypotheses = hypotheses_of(store.labels.descriptions, template)
+        _know_labels(store, scorer, hypotheses, labels_progress)
         work = _Work(store, scorer, ranker or scorer, hypotheses, candidates)
         missing = store.missing()
         todo: dict[Span, list[Span]] = {rows: [] for rows in store.grid.rows}
@@ -103,6 +106,24 @@ def featurize(
                 progress(rows[1] - rows[0])
         recall = None if candidates is None else work.recall(texts)
         return Featurized(len(ids), len(labels), len(missing), sum(1 for _ in store.grid.blocks()), recall)
+
+
+def _know_labels(
+    store: FeatureStore, scorer: Scorer, hypotheses: Sequence[str], told: Callable[[int, int], None] | None
+) -> None:
+    """Find the vectors of the labels' hypotheses that the store does not hold yet, and tell the scorer of all."""
+    if scorer.vectors([]) is None:
+        return
+    for group in store.label_groups():
+        if label_name(group) not in store.checksums:
+            vectors = scorer.vectors(hypotheses[slice(*group)])
+            assert vectors is not None
+            store.put_labels(group, vectors)
+        if told is not None:
+            told(group[1], len(hypotheses))
+    known = store.label_vectors()
+    if known is not None:
+        scorer.know(hypotheses, known)
 
 
 def _grouped(
@@ -167,11 +188,13 @@ class _Work:
         if self.candidates is None:
             entailment, contradiction = self._all(self.scorer, texts, hypotheses)
             return {"entailment": entailment, "contradiction": contradiction}
-        ranked = self._all(self.ranker, texts, hypotheses)
-        pairs = best_candidates(ranked[0], self.candidates)
-        if self.scorer is self.ranker:
-            entailment, contradiction = ranked.gather(2, pairs.expand(2, -1, -1))
+        if not texts:
+            pairs, (entailment, contradiction) = (
+                torch.zeros(0, self.candidates).long(),
+                torch.zeros(2, 0, self.candidates),
+            )
         else:
+            pairs = self.ranker.best(texts, hypotheses, self.candidates)
             entailment, contradiction = self.scorer.score(texts, hypotheses, pairs)
         return {"labels": pairs, "entailment": entailment, "contradiction": contradiction}
 
@@ -188,7 +211,7 @@ class _Work:
         chosen = set(random.Random(0).sample(self.store.index.ids, count))
         sample = [text for identifier, text in texts() if identifier in chosen]
         kept = torch.zeros(count, labels, dtype=torch.bool)
-        kept.scatter_(1, best_candidates(self.ranker.score(sample, self.hypotheses)[0], self.candidates), True)
+        kept.scatter_(1, self.ranker.best(sample, self.hypotheses, self.candidates), True)
         entailment, contradiction = self.scorer.score(sample, self.hypotheses)
         entailed = entailment > contradiction
         best = torch.zeros_like(kept).scatter_(1, best_candidates(entailment, min(5, labels)), True)

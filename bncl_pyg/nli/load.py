@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torch import Tensor
+
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.files import read_json
@@ -66,14 +68,37 @@ def embedded_scorer(max_tokens: int = MAX_TOKENS, backend: str = "torch") -> "Bi
     return BiEncoderScorer(SentenceEncoder.embedded(max_tokens, backend), embedded_head(), EMBEDDED)
 
 
-def score_texts(corpus: Corpus, labels: LabelSet, scorer: Scorer, template: str = TEMPLATE) -> Features:
-    """Score texts in memory; for many texts, `featurize` keeps them on disk."""
-    entailment, contradiction = scorer.score(corpus.texts, hypotheses_of(labels.descriptions, template))
+def score_texts(
+    corpus: Corpus,
+    labels: LabelSet,
+    scorer: Scorer,
+    template: str = TEMPLATE,
+    *,
+    candidates: int | None = None,
+    hypotheses: Tensor | None = None,
+) -> Features:
+    """Score texts in memory; for many texts, `featurize` keeps them on disk.
+
+    Args:
+        corpus: the texts.
+        labels: the labels.
+        scorer: what reads them.
+        template: how a label becomes a hypothesis.
+        candidates: how many labels a text keeps; all, if not given.
+        hypotheses: what the scorer's encoder made of the labels earlier, (labels, dimensions); found anew, if not
+            given.
+    """
+    said = hypotheses_of(labels.descriptions, template)
+    if hypotheses is not None:
+        scorer.know(said, hypotheses)
+    best = None if candidates is None else scorer.best(corpus.texts, said, candidates)
+    entailment, contradiction = scorer.score(corpus.texts, said, best)
     about = {**scorer.about(), "template": template}
     vectors = scorer.vectors(corpus.texts)
     # Rounded as in a store, so that a text is the same text either way.
     vectors = None if vectors is None else vectors.half().float()
-    return Features(corpus.ids, labels, entailment, contradiction, about, vectors, word_counts(corpus.texts))
+    words = word_counts(corpus.texts)
+    return Features(corpus.ids, labels, entailment, contradiction, about, vectors, words, best, hypotheses)
 
 
 def _shown(name: str) -> str:

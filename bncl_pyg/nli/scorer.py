@@ -47,6 +47,14 @@ class Scorer(Protocol):
         """Return what its sentence encoder makes of texts, (texts, dimensions), or `None` if it has none."""
         ...
 
+    def best(self, texts: Sequence[str], hypotheses: Sequence[str], count: int) -> Tensor:
+        """Return which hypotheses fit each text best, in the order of their places; int64, (texts, count)."""
+        ...
+
+    def know(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
+        """Take hypotheses' vectors, (hypotheses, dimensions), that it found earlier, so as not to find them again."""
+        ...
+
 
 def hypotheses_of(descriptions: Sequence[str], template: str = TEMPLATE) -> list[str]:
     """Put each description into the template, which must name the place with `{}` once."""

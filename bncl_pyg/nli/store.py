@@ -5,6 +5,7 @@
       texts.jsonl                          {"id", "sha256"} in the order of the rows
       labels.jsonl                         {"label", "description"} in the order of the columns
       block-r00000000-c000000.safetensors  "entailment" and "contradiction", (rows, columns)
+      label-c00000000.safetensors          "vectors" (labels, dimensions) of the labels' hypotheses, likewise
       text-r00000000.safetensors           "vectors" (rows, dimensions) of the scorer's encoder, if it has one; words:
                                            "word_buckets", "word_counts" (entries,), "word_starts" (rows + 1,)
 
@@ -53,6 +54,8 @@ Dtype = Literal["float16", "float32"]
 DTYPES = {"float16": torch.float16, "float32": torch.float32}
 BLOCK_TEXTS = 4096
 """How many texts a block has where the scores are there already."""
+BLOCK_LABELS = 4096
+"""How many labels' vectors are kept in one file."""
 MOST_COUNT = 2**15 - 1
 """How often a word is counted in a text at most."""
 Span = tuple[int, int]
@@ -103,6 +106,11 @@ def text_name(rows: Span) -> str:
     return f"text-r{rows[0]:08d}.safetensors"
 
 
+def label_name(columns: Span) -> str:
+    """Return the file name of some labels' vectors."""
+    return f"label-c{columns[0]:08d}.safetensors"
+
+
 def cut(start: int, stop: int, size: int) -> list[Span]:
     """Cut a range into groups of at most `size`."""
     return [(first, min(first + size, stop)) for first in range(start, stop, size)]
@@ -136,6 +144,24 @@ class FeatureStore:
     def missing_texts(self) -> list[Span]:
         """Return the groups of rows whose vectors and words are still to be found."""
         return [rows for rows in self.grid.rows if text_name(rows) not in self.checksums]
+
+    def label_groups(self) -> list[Span]:
+        """Return the groups of labels whose vectors lie in one file each."""
+        return [group for columns in self.grid.columns for group in cut(*columns, BLOCK_LABELS)]
+
+    def put_labels(self, columns: Span, vectors: Tensor) -> None:
+        """Write the vectors of a group of labels' hypotheses."""
+        self._put(label_name(columns), {"vectors": vectors.contiguous()})
+
+    def label_vectors(self) -> Tensor | None:
+        """Return the vectors of all labels' hypotheses, (labels, dimensions), where all are there."""
+        groups = self.label_groups()
+        if not groups or any(label_name(group) not in self.checksums for group in groups):
+            return None
+        found = torch.cat([_read_file(self, label_name(group))["vectors"] for group in groups])
+        if len(found) != len(self.labels):
+            raise InputError(f"{self.path} is damaged: its files of labels hold {len(found)} labels.")
+        return found
 
     def put_texts(self, rows: Span, vectors: Tensor | None, words: csr_array | None) -> None:
         """Write what is known of a group of texts besides their scores."""
@@ -184,7 +210,7 @@ class FeatureStore:
                 log.warning("%s is %s and is scored again.", file, "damaged" if file.exists() else "missing")
                 del self.checksums[name]
         for leftover in self.path.glob(".*.*"):
-            if leftover.name.startswith((".block-", ".manifest", ".text", ".labels")):
+            if leftover.name.startswith((".block-", ".manifest", ".text", ".label")):
                 leftover.unlink()
 
 
@@ -284,30 +310,30 @@ def _open(path: Path) -> FeatureStore:
 
 
 def read_features(path: Path) -> Features:
-    """Read a whole store; a block that is missing, damaged or of another shape is named and never used.
-
-    In a sparse store, a label that is not among a text's candidates is unknown, not false: it has neither entailment
-    nor contradiction.
-    """
+    """Read a whole store; a block that is missing, damaged or of another shape is named and never used."""
     store = _open(path)
     missing = len(store.missing())
     if missing:
         total = len(store.grid.rows) * len(store.grid.columns)
         raise InputError(f"{path} is not complete: {missing} of {total} blocks are missing; run bncl featurize again.")
-    entailment = torch.zeros(len(store.index), len(store.labels))
+    sparse = store.about["kind"] == "sparse"
+    width = store.about["candidates"] if sparse else len(store.labels)
+    entailment = torch.zeros(len(store.index), width)
     contradiction = torch.zeros_like(entailment)
+    candidates = torch.zeros(len(store.index), width, dtype=torch.int64) if sparse else None
     for rows, columns in store.grid.blocks():
         scores = _read_block(store, rows, columns)
-        for whole, name in ((entailment, "entailment"), (contradiction, "contradiction")):
-            place = whole[slice(*rows), slice(*columns)]
-            if store.about["kind"] == "sparse":
-                place.scatter_(1, scores["labels"].long(), scores[name].float())
-            else:
-                place.copy_(scores[name])
+        part = slice(*rows), slice(0, width) if sparse else slice(*columns)
+        entailment[part], contradiction[part] = scores["entailment"], scores["contradiction"]
+        if candidates is not None:
+            candidates[part] = scores["labels"].long()
     vectors, words = _read_texts(store)
     template = {"template": store.about["template"]} if store.about["template"] else {}
     scorer = {**store.about["scorer"], **template}
-    return Features(store.index.ids, store.labels, entailment, contradiction, scorer, vectors, words)
+    hypotheses = store.label_vectors()
+    return Features(
+        store.index.ids, store.labels, entailment, contradiction, scorer, vectors, words, candidates, hypotheses
+    )
 
 
 def _read_texts(store: FeatureStore) -> tuple[Tensor | None, csr_array | None]:
@@ -371,6 +397,8 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
         raise InputError(f"{path} already exists; choose another name or pass --overwrite to replace it.")
     scorer = dict(features.scorer)
     about = {"kind": "dense", "dtype": dtype, "template": scorer.pop("template", ""), "scorer": scorer}
+    if features.candidates is not None:
+        about |= {"kind": "sparse", "candidates": features.candidates.shape[1], "ranker": scorer}
     # Where only ids are known, an id stands for its text.
     index = TextIndex(features.ids, tuple(text_hash(name) for name in features.ids))
     with writing(path, about, index, features.labels, BLOCK_TEXTS, fresh=overwrite) as store:
@@ -379,8 +407,12 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
                 span = slice(*rows)
                 vectors = None if features.vectors is None else features.vectors[span]
                 store.put_texts(rows, vectors, None if features.words is None else features.words[span])
+        if features.hypotheses is not None:
+            for group in store.label_groups():
+                store.put_labels(group, features.hypotheses[slice(*group)])
         for rows, columns in store.missing():
-            part = slice(*rows), slice(*columns)
-            store.put(
-                rows, columns, {"entailment": features.entailment[part], "contradiction": features.contradiction[part]}
-            )
+            part = slice(*rows), slice(*columns) if features.candidates is None else slice(None)
+            scores = {"entailment": features.entailment[part], "contradiction": features.contradiction[part]}
+            if features.candidates is not None:
+                scores["labels"] = features.candidates[part]
+            store.put(rows, columns, scores)

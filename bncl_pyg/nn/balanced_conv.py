@@ -1,6 +1,7 @@
 """The balanced update layer: friends and enemies speak to both channels of a label."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -56,6 +57,9 @@ class BalancedConv(MessagePassing):
         self.enemy_contradiction = Parameter(torch.empty(self.enemies.size(1)))  # W̄⁻
         self.enemy_entailment = Parameter(torch.empty(self.enemies.size(1)))  # W⁻
         self.friend_contradiction = Parameter(torch.empty(self.friends.size(1)))  # W̄⁺
+        # Found when it is needed first: where only parts of the graph are looked at, it never is.
+        self._pattern: SparsePattern | None = None
+        self._starts: dict[str, Tensor] = {}
         self._prepare()
         self.reset_parameters()
 
@@ -71,6 +75,8 @@ class BalancedConv(MessagePassing):
         """Update both channels."""
         if self.path == "sparse":
             weights = torch.cat(self._weights())
+            if self._pattern is None:
+                self._pattern = _stacked((self.friends, self.enemies, self.enemies, self.friends), self.labels)
             updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
                 weights, entailment, contradiction, self._pattern
             )
@@ -82,6 +88,46 @@ class BalancedConv(MessagePassing):
             entailment + of_friends + of_enemies,
             contradiction + against_enemies + against_friends,
         )
+
+    def sources(self, targets: Tensor) -> Tensor:
+        """Return whom some labels hear from, friends and enemies, with repetitions; int64."""
+        return torch.cat([hood[0][self._edges_to(name, targets)] for name, hood in self._hoods()])
+
+    def among(self, chosen: Tensor, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
+        """Update some labels, as if there were no others: the subgraph that they induce.
+
+        Args:
+            chosen: which labels, ascending, (chosen,).
+            entailment: (texts, chosen).
+            contradiction: (texts, chosen).
+        """
+        place = torch.full((self.labels,), -1)
+        place[chosen] = torch.arange(len(chosen))
+        inside = {}
+        for name, hood in self._hoods():
+            edges = self._edges_to(name, chosen)
+            edges = edges[place[hood[0][edges]] >= 0]
+            inside[name] = edges, place[hood[:, edges]]
+        friends, enemies = inside["friends"], inside["enemies"]
+        parts = (friends, enemies, enemies, friends)
+        weights = torch.cat([weight[edges] for weight, (edges, _) in zip(self._weights(), parts, strict=True)])
+        pattern = _stacked([hood for _, hood in parts], len(chosen))
+        updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(weights, entailment, contradiction, pattern)  # type: ignore[no-untyped-call]
+        return updated
+
+    def _hoods(self) -> tuple[tuple[str, Tensor], tuple[str, Tensor]]:
+        return ("friends", self.friends), ("enemies", self.enemies)
+
+    def _edges_to(self, name: str, targets: Tensor) -> Tensor:
+        """Return the edges that lead to some labels, in their order."""
+        if name not in self._starts:
+            starts = torch.zeros(self.labels + 1, dtype=torch.int64)
+            starts[1:] = torch.bincount(self.get_buffer(name)[1], minlength=self.labels).cumsum(0)
+            self._starts[name] = starts
+        first, last = self._starts[name][targets], self._starts[name][targets + 1]
+        degree = last - first
+        before = degree.cumsum(0) - degree
+        return torch.arange(int(degree.sum())) + (first - before).repeat_interleave(degree)
 
     def message(self, x_j: Tensor, weight: Tensor) -> Tensor:
         """What u says to v: its state times the weight of the edge."""
@@ -126,12 +172,7 @@ class BalancedConv(MessagePassing):
 
     def _prepare(self) -> None:
         hoods = (self.friends, self.enemies, self.enemies, self.friends)
-        if self.path == "sparse":
-            # Four matrices below each other, each beside the channel that it reads: one product gives all sums.
-            rows = torch.cat([hood[1] + number * self.labels for number, hood in enumerate(hoods)])
-            columns = torch.cat([hood[0] + number % 2 * self.labels for number, hood in enumerate(hoods)])
-            self._pattern = SparsePattern(rows, columns, (4 * self.labels, 2 * self.labels))
-        elif self.path == "dense":
+        if self.path == "dense":
             parts = [number * self.labels**2 + hood[0] * self.labels + hood[1] for number, hood in enumerate(hoods)]
             self.register_buffer("_flat", torch.cat(parts), persistent=False)
             self._flat: Tensor
@@ -146,6 +187,13 @@ class BalancedConv(MessagePassing):
     def __repr__(self) -> str:
         edges = f"friends={self.friends.size(1)}, enemies={self.enemies.size(1)}"
         return f"{self.__class__.__name__}(labels={self.labels}, {edges}, path='{self.path}')"
+
+
+def _stacked(hoods: Sequence[Tensor], labels: int) -> SparsePattern:
+    """Return four matrices below each other, each beside the channel that it reads: one product gives all sums."""
+    rows = torch.cat([hood[1] + number * labels for number, hood in enumerate(hoods)])
+    columns = torch.cat([hood[0] + number % 2 * labels for number, hood in enumerate(hoods)])
+    return SparsePattern(rows, columns, (4 * labels, 2 * labels))
 
 
 def _canonical(adjacency: Any, labels: int) -> Tensor:

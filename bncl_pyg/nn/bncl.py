@@ -37,3 +37,25 @@ class BNCL(torch.nn.Module):
         for layer in self.layers:
             entailment, contradiction = layer(entailment, contradiction)
         return entailment, contradiction
+
+    def of_candidates(self, entailment: Tensor, contradiction: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """Update texts of which only some labels are known, on the labels that occur and those they hear from.
+
+        A label that is not a text's candidate is unknown, not false: it starts with neither entailment nor
+        contradiction, can carry on what it hears, and is not returned. Labels that are nobody's candidates and that no
+        candidate hears from at the first hop are left out.
+
+        Args:
+            entailment: (texts, candidates).
+            contradiction: (texts, candidates).
+            candidates: which labels these are, (texts, candidates).
+        """
+        layers = [layer for layer in self.layers if isinstance(layer, BalancedConv)]
+        occurring = torch.unique(candidates)
+        chosen = occurring if len(layers) == 1 else torch.unique(torch.cat([occurring, layers[0].sources(occurring)]))
+        places = torch.searchsorted(chosen, candidates.contiguous())
+        shape = len(candidates), len(chosen)
+        states = tuple(scores.new_zeros(shape).scatter(1, places, scores) for scores in (entailment, contradiction))
+        for layer in layers:
+            states = layer.among(chosen, *states)
+        return states[0].gather(1, places), states[1].gather(1, places)

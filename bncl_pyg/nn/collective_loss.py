@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy
 
+from bncl_pyg.nn.pairs import AllPairs, Pairs
+
 FLOOR = 1e-6
 """The smallest number whose logarithm is taken: a state can be exactly 0."""
 
@@ -77,23 +79,28 @@ class CollectiveLoss(torch.nn.Module):
         annotated: Tensor | None = None,
         others: Tensor | None = None,
         texts: int | None = None,
+        pairs: Pairs | None = None,
     ) -> LossParts:
         """Return the four parts.
 
+        Where texts have candidates, only these pairs count, and L2 is over the labels that occur among them.
+
         Args:
-            entailment: p, (texts, labels).
-            contradiction: p̄, (texts, labels).
+            entailment: p, (texts, labels), or of the pairs.
+            contradiction: p̄, likewise.
             truth: y of the annotated texts, (annotated, labels).
             annotated: which rows these are, (annotated,).
             others: Σ s over the texts of the corpus that are not in this batch, (labels,), so that L2 is over all of D.
             texts: N, how many texts batch and others are together; the batch's size if there are no others.
+            pairs: which pairs p and p̄ are of; all, if not given.
         """
+        pairs = AllPairs(*entailment.shape) if pairs is None else pairs
         predicted = self.indicator(entailment, contradiction)
         rest = entailment + contradiction - 1
         hesitation = rest.norm(dim=1).sum() if self.hesitation == "norm" else rest.square().sum()
-        counts = predicted.sum(dim=0) if others is None else predicted.sum(dim=0) + others
+        counts = pairs.sums(predicted) if others is None else pairs.sums(predicted) + others
         expected = (len(predicted) if texts is None else texts) * self.prevalence.to(counts.dtype)
-        prevalence = (expected - counts).square().sum()
+        prevalence = ((expected - counts) * (pairs.counts > 0)).square().sum()
         cardinality = (self.cardinality - predicted.sum(dim=1)).square().sum()
         annotation = predicted.new_zeros(())
         if truth is not None and annotated is not None and len(annotated):

@@ -16,6 +16,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.files import write_file
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import BNCL, CollectiveLoss, LossParts, choose_sharpness
+from bncl_pyg.nn.pairs import Candidates, Pairs, pairs_of
 from bncl_pyg.training.recipes import Recipe
 
 SHARPNESS_SAMPLE = 100
@@ -51,12 +52,13 @@ class Trainer:
     ) -> None:
         self.model, self.recipe, self.seed = model, recipe, seed
         self.entailment, self.contradiction = features.entailment, features.contradiction
+        self.pairs = pairs_of(features.candidates, len(features), len(features.labels))
         self.annotated = torch.from_numpy(supervision.annotated)
-        self._truth, self._truth_row = _truth(supervision, len(features))
+        self._truth, self._truth_row = supervision.annotations, _truth_rows(supervision, len(features))
         labels = len(features.labels)
         self.loss = CollectiveLoss(
             supervision.cardinality / (labels if recipe.cardinality_a_cell else 1),
-            torch.from_numpy(supervision.prevalence),
+            self._reachable(torch.from_numpy(supervision.prevalence)),
             recipe.loss_weights,
             self._sharpness(),
             recipe.hesitation,
@@ -91,18 +93,35 @@ class Trainer:
             total.backward()
             self.optimizer.step()
             if corpus is not None:
-                corpus.replace(rows, predicted.detach())
+                corpus.replace(rows, predicted.detach(), self.pairs.rows(rows))
             sums += torch.stack([total, *parts]).detach().double()
             steps += 1
         return EpochLog(epoch, rate, *(sums / steps).tolist())
 
+    def _reachable(self, prevalence: Tensor) -> Tensor:
+        """Return λ, capped where a label is the candidate of few texts: most of its true texts may lie elsewhere."""
+        counts, texts = self.pairs.counts.double(), self.pairs.texts
+        return prevalence.minimum(counts * (0.5 + 0.5 * counts / texts) / texts)
+
+    def _states(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Return p and p̄ of some texts, (texts, labels) or of their candidates."""
+        scores = self.entailment[rows], self.contradiction[rows]
+        if isinstance(self.pairs, Candidates):
+            return self.model.of_candidates(*scores, self.pairs.candidates[rows])
+        found: tuple[Tensor, Tensor] = self.model(*scores)
+        return found
+
     def _parts(self, rows: Tensor, corpus: "_Indicators | None") -> tuple[LossParts, Tensor]:
-        entailment, contradiction = self.model(self.entailment[rows], self.contradiction[rows])
+        entailment, contradiction = self._states(rows)
+        pairs = self.pairs.rows(rows)
         annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
-        truth = self._truth[self._truth_row[rows[annotated]]].float()
-        others = None if corpus is None else corpus.without(rows)
+        truth = None
+        if len(annotated) and self._truth is not None:
+            of_them = self._truth[self._truth_row[rows[annotated]].numpy()]
+            truth = pairs.rows(annotated).of(of_them)
+        others = None if corpus is None else corpus.without(rows, pairs)
         texts = None if corpus is None else len(self.entailment)
-        parts = self.loss(entailment, contradiction, truth, annotated, others, texts)
+        parts = self.loss(entailment, contradiction, truth, annotated, others, texts, pairs)
         return parts, self.loss.indicator(entailment, contradiction)
 
     def _batches(self, epoch: int) -> Iterator[Tensor]:
@@ -121,8 +140,11 @@ class Trainer:
     @torch.no_grad()
     def _corpus_indicators(self) -> "_Indicators":
         """Return s for all texts with the weights as they are; refreshed every epoch, updated batch by batch."""
-        blocks = zip(self.entailment.split(4096), self.contradiction.split(4096), strict=True)
-        return _Indicators(torch.cat([self.loss.indicator(*self.model(*block)) for block in blocks]))
+        # A batch of texts with candidates works on few labels, many texts on many.
+        size = self.recipe.batch if isinstance(self.pairs, Candidates) else 4096
+        starts = range(0, len(self.entailment), size)
+        said = [self.loss.indicator(*self._states(slice(start, start + size))) for start in starts]
+        return _Indicators(torch.cat(said), self.pairs)
 
     def _sharpness(self) -> float:
         if self.recipe.sharpness != "auto":
@@ -138,17 +160,16 @@ class Trainer:
 class _Indicators:
     """Each text's latest s and their sum, so that a batch's L2 counts over the whole corpus."""
 
-    def __init__(self, indicators: Tensor) -> None:
+    def __init__(self, indicators: Tensor, pairs: Pairs) -> None:
         self.indicators = indicators
-        self.counts = indicators.sum(dim=0, dtype=torch.float64)
+        self.counts = pairs.sums(indicators.double())
 
-    def without(self, rows: Tensor) -> Tensor:
-        rest = self.counts - self.indicators[rows].sum(dim=0, dtype=torch.float64)
+    def without(self, rows: Tensor, pairs: Pairs) -> Tensor:
+        rest = self.counts - pairs.sums(self.indicators[rows].double())
         return rest.to(self.indicators.dtype)
 
-    def replace(self, rows: Tensor, indicators: Tensor) -> None:
-        change = indicators.double().sum(dim=0) - self.indicators[rows].sum(dim=0, dtype=torch.float64)
-        self.counts += change
+    def replace(self, rows: Tensor, indicators: Tensor, pairs: Pairs) -> None:
+        self.counts += pairs.sums(indicators.double() - self.indicators[rows].double())
         self.indicators[rows] = indicators
 
 
@@ -215,10 +236,8 @@ class Checkpoint:
             )
 
 
-def _truth(supervision: Supervision, texts: int) -> tuple[Tensor, Tensor]:
-    """Return the annotations, boolean, (annotated, labels), and for each text its row in them or -1, (texts,)."""
+def _truth_rows(supervision: Supervision, texts: int) -> Tensor:
+    """Return for each text its row in the annotations, or -1; (texts,)."""
     row = torch.full((texts,), -1)
     row[torch.from_numpy(supervision.annotated)] = torch.arange(len(supervision.annotated))
-    if supervision.annotations is None:
-        return torch.zeros(0, len(supervision.prevalence), dtype=torch.bool), row
-    return torch.from_numpy(supervision.annotations.toarray()), row
+    return row

@@ -44,6 +44,12 @@ class HashScorer:
     def vectors(self, texts: Sequence[str]) -> Tensor:
         return torch.tensor([[self.pair(text, "first"), self.pair(text, "second")] for text in texts])
 
+    def best(self, texts: Sequence[str], hypotheses: Sequence[str], count: int) -> Tensor:
+        return best_candidates(self.score(texts, hypotheses)[0], count)
+
+    def know(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
+        self.known = tuple(hypotheses), vectors
+
     def pair(self, text: str, hypothesis: str) -> float:
         content = hashlib.sha256(f"{self.name}|{text}|{hypothesis}".encode()).digest()
         return int.from_bytes(content[:3], "big") / 2**24
@@ -232,7 +238,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.Mo
 
     def fsync(handle: int) -> None:
         calls.append(handle)
-        if len(calls) > 12:
+        if len(calls) > 16:
             raise OSError(28, "No space left on device")
         real(handle)
 
@@ -240,7 +246,8 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(OSError, match="No space left"):
         featurize(texts_of(40), labels_of(3), HashScorer(), path)
     monkeypatch.undo()
-    blocks = json.loads((path / "manifest.json").read_text())["blocks"]
+    written = json.loads((path / "manifest.json").read_text())["blocks"]
+    blocks = [name for name in written if name.startswith("block")]
     assert 0 < len(blocks) < 6
     done = featurize(texts_of(40), labels_of(3), HashScorer(), path)
     assert done.scored_blocks == 6 - len(blocks)
@@ -272,13 +279,46 @@ def test_candidates_are_the_rankers_best(tmp_path: Path) -> None:
     assert scorer.pairs == 200 * 3 + sample * 8
     found = read_features(tmp_path / "f")
     hypotheses = hypotheses_of(labels_of(8).descriptions)
+    assert found.candidates is not None
+    filled = found.filled()
     for row, (_, text) in enumerate(texts_of(200)()):
         ranks = torch.tensor([ranker.pair(text, hypothesis) for hypothesis in hypotheses])
         best = set(ranks.topk(3).indices.tolist())
+        assert set(found.candidates[row].tolist()) == best
         for place, hypothesis in enumerate(hypotheses):
             expected = scorer.pair(text, hypothesis) if place in best else 0.0
-            assert found.entailment[row, place].item() == pytest.approx(expected)
-            assert (found.contradiction[row, place] > 0) == (place in best)
+            assert filled.entailment[row, place].item() == pytest.approx(expected)
+            assert (filled.contradiction[row, place] > 0) == (place in best)
+
+
+def test_labels_are_encoded_once_in_blocks_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bncl_pyg.nli.store.BLOCK_LABELS", 3)
+    path, labels = tmp_path / "f", labels_of(8)
+    told: list[tuple[int, int]] = []
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        told.append((done, total))
+        if done == 6:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        featurize(texts_of(5), labels, HashScorer(), path, candidates=2, labels_progress=stop)
+    again = HashScorer()
+    asked: list[str] = []
+    monkeypatch.setattr(again, "vectors", lambda texts: asked.extend(texts) or HashScorer.vectors(again, texts))
+    featurize(texts_of(5), labels, again, path, candidates=2, labels_progress=lambda *done: told.append(done))
+    assert told == [(3, 8), (6, 8), (3, 8), (6, 8), (8, 8)]
+    hypotheses = hypotheses_of(labels.descriptions)
+    assert [text for text in asked if text in hypotheses] == hypotheses[6:]
+    expected = HashScorer().vectors(hypotheses)
+    assert again.known[0] == tuple(hypotheses)
+    assert torch.equal(again.known[1], expected)
+    found = read_features(path).hypotheses
+    assert found is not None
+    assert torch.equal(found, expected)
 
 
 def test_recall_of_candidates_is_counted(tmp_path: Path) -> None:

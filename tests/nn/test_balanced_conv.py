@@ -160,3 +160,29 @@ def test_no_dense_matrix_on_the_sparse_path() -> None:
 def test_neighbourhoods_that_make_no_sense_are_refused(edges: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BalancedConv(edges, ENEMIES, 4)
+
+
+def test_some_labels_are_updated_as_if_there_were_no_others() -> None:
+    torch.manual_seed(3)
+    labels, chosen = 30, torch.tensor([1, 4, 5, 9, 17, 18, 28])
+    friends, enemies = (torch.unique(torch.randint(0, labels, (2, 120)), dim=1) for _ in range(2))
+    conv = BalancedConv(friends, enemies, labels)
+    states = torch.rand(2, 6, len(chosen))
+    found = conv.among(chosen, *states)
+    whole = torch.zeros(2, 6, labels)
+    whole[:, :, chosen] = states
+    expected = [part[:, chosen] for part in conv(*whole)]
+    assert all(torch.allclose(one, other, atol=1e-6) for one, other in zip(found, expected, strict=True))
+    for parameter in conv.parameters():
+        one, other = (
+            torch.autograd.grad(sum(part.square().sum() for part in parts), parameter, retain_graph=True)[0]
+            for parts in (found, expected)
+        )
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_whom_labels_hear_from() -> None:
+    friends, enemies = torch.tensor([[0, 2, 1], [1, 1, 2]]), torch.tensor([[3], [1]])
+    conv = BalancedConv(friends, enemies, 4)
+    assert conv.sources(torch.tensor([1])).tolist() == [0, 2, 3]
+    assert conv.sources(torch.tensor([0, 3])).tolist() == []

@@ -305,3 +305,43 @@ def test_features_without_vectors_and_words_are_said(world: World, caplog: pytes
     bare = dataclasses.replace(world.train, vectors=None, words=None)
     BNCLClassifier(graph=world.graph).fit(bare, world.priors)
     assert "hold neither vectors nor words of the texts" in caplog.text
+
+
+def with_candidates(features: Features, count: int) -> Features:
+    best = features.entailment.topk(count, dim=1).indices.sort(dim=1).values
+    scores = {name: getattr(features, name).gather(1, best) for name in ("entailment", "contradiction")}
+    return dataclasses.replace(features, candidates=best, **scores)
+
+
+@pytest.mark.parametrize("setting", ["annotation-free", "domain-supervisor", "scarce-annotation"])
+def test_with_every_label_a_candidate_the_model_is_as_with_all_pairs(setting: str, world: World) -> None:
+    found = []
+    for train, test in ((world.train, world.test), *[[with_candidates(one, 8) for one in (world.train, world.test)]]):
+        classifier = BNCLClassifier(setting, graph=world.graph)
+        priors = None if setting == "scarce-annotation" else world.priors
+        annotated = None if setting == "annotation-free" else world.corpus
+        classifier.fit(train, priors, annotated, None if annotated is None else 40)
+        said = classifier.predict_proba(test)
+        found.append(said if isinstance(said, np.ndarray) else said.toarray())
+    assert np.allclose(found[0], found[1], atol=0.01)
+    assert ((found[0] > 0.5) == (found[1] > 0.5)).mean() > 0.999
+
+
+@pytest.mark.parametrize("recipe", ["default", "paper"])
+def test_candidates_are_trained_on_saved_and_predicted(recipe: str, world: World, tmp_path: Path) -> None:
+    train, test = with_candidates(world.train, 5), with_candidates(world.test, 5)
+    classifier = BNCLClassifier(recipe=recipe, graph=world.graph).fit(train, world.priors)
+    said, likely = classifier.predict(test), classifier.predict_proba(test)
+    assert said.shape == likely.shape == (len(test), 8)
+    assert isinstance(said, csr_array)
+    kept = test.sparse(torch.ones(len(test), 5)).toarray() > 0
+    assert not (said.toarray() & ~kept).any()
+    rows = list(classifier.predicted_rows(test))
+    assert [len(row["labels"]) for row in rows] == said.sum(axis=1).tolist()
+    if recipe == "default":
+        start = evaluate(world.truth, test.sparse(test.zero_shot()))
+        assert evaluate(world.truth, said).miF1 > start.miF1
+    classifier.save_pretrained(tmp_path / "m")
+    again = BNCLClassifier.from_pretrained(tmp_path / "m")
+    assert again.candidates_ == 5
+    assert (again.predict(test) != said).nnz == 0

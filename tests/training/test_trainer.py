@@ -9,7 +9,7 @@ from bncl_pyg.corpus import Corpus, Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
 from bncl_pyg.nli import Features
-from bncl_pyg.nn import BNCL
+from bncl_pyg.nn import BNCL, BalancedConv
 from bncl_pyg.training import RECIPES, Checkpoint, EpochLog, Recipe, Trainer, adapted_recipe, find_recipe
 from bncl_pyg.training.recipes import recipe_from_dict
 
@@ -123,11 +123,12 @@ def test_running_counts_follow_the_weights(graph: SignedLabelGraph, features: Fe
     fresh = trainer._corpus_indicators()
     rows = torch.tensor([5, 2, 59])
     new = torch.rand(3, 6, generator=torch.Generator().manual_seed(0))
-    counts.replace(rows, new)
+    pairs = trainer.pairs.rows(rows)
+    counts.replace(rows, new, pairs)
     fresh.indicators[rows] = new
     assert torch.allclose(counts.counts, fresh.indicators.double().sum(dim=0))
     left = torch.ones(60, dtype=torch.bool).index_fill(0, rows, False)
-    assert torch.allclose(counts.without(rows), fresh.indicators[left].sum(dim=0), atol=1e-4)
+    assert torch.allclose(counts.without(rows, pairs), fresh.indicators[left].sum(dim=0), atol=1e-4)
 
 
 def test_annotated_texts_come_once_an_epoch(
@@ -180,3 +181,61 @@ def test_recipes() -> None:
     for wrong in ("ten", "-3", "0", "1.5"):
         with pytest.raises(InputError, match="sharpness must be"):
             adapted_recipe("paper", sharpness=wrong)
+
+
+@pytest.mark.parametrize("name", ["paper", "reference"])
+def test_with_every_label_a_candidate_training_is_as_with_all_pairs(
+    name: str, graph: SignedLabelGraph, features: Features, annotated: Supervision
+) -> None:
+    recipe = dataclasses.replace(RECIPES[name], epochs=3, batch=16)
+    every = torch.arange(len(features.labels)).expand(len(features), -1)
+    whole, sparse = (
+        make(graph, one, annotated, recipe) for one in (features, dataclasses.replace(features, candidates=every))
+    )
+    whole.run()
+    sparse.run()
+    assert torch.allclose(weights(whole), weights(sparse), atol=1e-5)
+    for one, other in zip(whole.log, sparse.log, strict=True):
+        assert dataclasses.astuple(one) == pytest.approx(dataclasses.astuple(other), rel=1e-4)
+
+
+def test_what_is_no_candidate_is_not_called_false(
+    graph: SignedLabelGraph, features: Features, annotated: Supervision
+) -> None:
+    """The annotated texts' labels that are no candidates neither count as missed nor as hit."""
+    best = features.entailment.topk(3, dim=1).indices.sort(dim=1).values
+    scores = {name: getattr(features, name).gather(1, best) for name in ("entailment", "contradiction")}
+    sparse = dataclasses.replace(features, candidates=best, **scores)
+    trainer = make(graph, sparse, annotated)
+    rows = torch.from_numpy(annotated.annotated)
+    parts, said = trainer._parts(rows, None)
+    assert said.shape == (4, 3)
+    p, against = trainer.model.of_candidates(sparse.entailment[rows], sparse.contradiction[rows], best[rows])
+    assert annotated.annotations is not None
+    truth = torch.from_numpy(annotated.annotations.toarray()).gather(1, best[rows])
+    expected = -torch.where(truth, p.clamp(1e-6, 1).log(), against.clamp(1e-6, 1).log()).sum()
+    assert parts.annotation.item() == pytest.approx(expected.item(), rel=1e-4)
+    occurring = torch.unique(best[rows])
+    counts = torch.zeros(6).index_add(0, best[rows].flatten(), said.flatten())
+    wanted = 4 * trainer.loss.prevalence
+    assert parts.prevalence.item() == pytest.approx((wanted - counts)[occurring].square().sum().item(), rel=1e-4)
+    trainer.run()
+    assert bool(torch.isfinite(weights(trainer)).all())
+
+
+def test_a_label_that_nobody_knows_carries_on_what_it_hears() -> None:
+    """From label 0 over label 1, which is no candidate, to label 2."""
+    one, two = torch.tensor([[0], [1]]), torch.tensor([[1], [2]])
+    none = torch.zeros(2, 0, dtype=torch.int64)
+    model = BNCL([])
+    model.layers.extend([BalancedConv(one, none, 4), BalancedConv(two, none, 4)])
+    for weight in model.parameters():
+        weight.data.fill_(1.0)
+    scores = torch.tensor([[0.5, 0.2]]), torch.tensor([[0.1, 0.3]])
+    alone = model.of_candidates(*scores, torch.tensor([[0, 2]]))
+    assert alone[0].tolist() == [[0.5, pytest.approx(0.2)]]
+    model.layers[0] = BalancedConv(torch.tensor([[0, 1], [1, 2]]), none, 4)
+    for weight in model.parameters():
+        weight.data.fill_(1.0)
+    heard = model.of_candidates(*scores, torch.tensor([[0, 2]]))
+    assert heard[0].tolist() == [[0.5, pytest.approx(0.7)]]
