@@ -87,7 +87,7 @@ def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Pa
     from .show import texts_bar
 
     def encode(texts: Sequence[str]) -> "Tensor":
-        with texts_bar("encoding") as (start, progress):
+        with texts_bar("encoding") as (start, progress, _):
             start(len(texts), 0)
             return SentenceEncoder.embedded().encode(texts, progress)
 

@@ -58,7 +58,7 @@ def featurize(
     label_set = LabelSet.read(labels)
     chosen = load_scorer(scorer, max_tokens=max_tokens, label_map=label_map, backend=backend)
     ranker = load_scorer("embedded") if candidates is not None and chosen.block_texts < 1024 else None
-    with texts_bar() as (start, progress):
+    with texts_bar() as (start, progress, aside):
         done = run(
             lambda: stream_texts(texts),
             label_set,
@@ -71,6 +71,7 @@ def featurize(
             fresh=fresh,
             start=start,
             progress=progress,
+            labels_progress=lambda done, total: aside("encoding labels", done, total),
         )
     typer.echo(
         f"{out}: {done.texts} texts × {done.labels} labels; {done.scored_blocks} of {done.blocks} blocks scored now."

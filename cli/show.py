@@ -66,8 +66,13 @@ def stages_bar() -> "Iterator[Callable[[StageLog], None]]":
 
 
 @contextmanager
-def texts_bar(doing: str = "scoring") -> "Iterator[tuple[Callable[[int, int], None], Callable[[int], None]]]":
-    """Show a bar with texts a second and the time left; yield what to call at the start and after every step."""
+def texts_bar(
+    doing: str = "scoring",
+) -> "Iterator[tuple[Callable[[int, int], None], Callable[[int], None], Callable[[str, int, int], None]]]":
+    """Show a bar with texts a second and the time left.
+
+    Yields what to call at the start, after every step, and with whatever else is being done, how far, of how much.
+    """
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -81,12 +86,25 @@ def texts_bar(doing: str = "scoring") -> "Iterator[tuple[Callable[[int, int], No
 
     class Speed(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{task.speed:.1f} texts/s")
+            return Text("" if task.speed is None else f"{task.speed:.1f}/s")
 
-    columns = (TextColumn(doing), BarColumn(bar_width=20), MofNCompleteColumn(), Speed(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        Speed(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=err, speed_estimate_period=300) as bar:
-        task = bar.add_task(doing, total=None)
+        tasks = {doing: bar.add_task(f"{doing} texts", total=None)}
+
+        def aside(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done)
+
         yield (
-            lambda total, done: bar.update(task, total=total, completed=done),
-            lambda texts: bar.update(task, advance=texts),
+            lambda total, done: bar.update(tasks[doing], total=total, completed=done),
+            lambda texts: bar.update(tasks[doing], advance=texts),
+            aside,
         )

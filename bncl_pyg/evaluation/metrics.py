@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 from bncl_pyg.corpus import LabelSet
 
 Decisions: TypeAlias = csr_array | NDArray[np.bool_]
+Scores: TypeAlias = csr_array | NDArray[np.floating]
 
 
 class Metrics(NamedTuple):
@@ -73,28 +74,65 @@ def label_table(truth: Decisions, predicted: Decisions, labels: LabelSet) -> lis
     return [LabelScores(*row) for row in zip(*columns, strict=True)]
 
 
-def precision_at(truth: Decisions, scores: NDArray[np.floating], k: int) -> float:
-    """Return the mean share of a text's k best-scored labels that are true; ties go to the earlier label."""
+def precision_at(truth: Decisions, scores: Scores, k: int) -> float:
+    """Return the mean share of a text's k best-scored labels that are true; ties go to the earlier label.
+
+    Where scores are sparse, labels without one are never among the best.
+    """
     true = _sparse(truth)
     texts, labels = _same_shape(true, scores)
     if not 1 <= k <= labels:
         raise ValueError(f"k must be between 1 and {labels}, the number of labels, but is {k}.")
+    if not isinstance(scores, np.ndarray):
+        row, column, rank = _ranked(scores)
+        best = csr_array((np.ones(int((rank < k).sum())), (row[rank < k], column[rank < k])), shape=true.shape)
+        return float(true.multiply(best).sum() / (texts * k))
     best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     flags = np.zeros((texts, labels), dtype=bool)
     np.put_along_axis(flags, best, True, axis=1)
     return float(true.multiply(flags).sum() / (texts * k))
 
 
-def coverage(truth: Decisions, scores: NDArray[np.floating]) -> float:
+def coverage(truth: Decisions, scores: Scores) -> float:
     """Return how far down the ranking one must go, on average, to cover all true labels of a text.
 
-    A tie counts against the ranking; a text without labels needs 0. Less is better.
+    A tie counts against the ranking; a text without labels needs 0. Less is better. Where scores are sparse, a label
+    without one stands last.
     """
     true = _sparse(truth)
-    _same_shape(true, scores)
+    texts, labels = _same_shape(true, scores)
+    if not isinstance(scores, np.ndarray):
+        row, column, rank = _ranked(scores, ties_last=True)
+        # What a label gains over standing last; one that is true and has no score gains nothing.
+        gained = csr_array((labels - rank - 1, (row, column)), shape=true.shape)
+        entries = true.tocoo()
+        depths = np.zeros(texts)
+        of_true = _values_at(gained, entries.row, entries.col)
+        np.maximum.at(depths, entries.row, labels - of_true)
+        return float(depths.mean())
     ranks = rankdata(-scores, method="max", axis=1)
     depths = true.multiply(ranks).tocsr().max(axis=1).toarray()
     return float(depths.mean())
+
+
+def _ranked(
+    scores: csr_array, *, ties_last: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return row, column and rank, from 0 for the row's best, of each stored score; ties in the columns' order.
+
+    With `ties_last`, all of a tie have the rank of its last.
+    """
+    entries = scores.tocoo()
+    order = np.lexsort((entries.col, -entries.data, entries.row))
+    row, column, value = entries.row[order], entries.col[order], entries.data[order]
+    places = np.arange(len(row))
+    if ties_last:
+        ends = np.ones(len(row), dtype=bool)
+        ends[:-1] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+        last = np.flatnonzero(ends)
+        places = last[np.searchsorted(last, places)]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=scores.shape[0]))])
+    return row, column, places - starts[row]
 
 
 class Reliability(NamedTuple):
@@ -112,16 +150,39 @@ class Reliability(NamedTuple):
         return float((np.abs(self.said - self.true) * self.pairs).sum() / max(int(self.pairs.sum()), 1))
 
 
-def reliability(truth: Decisions, probabilities: NDArray[np.floating], bins: int = 15) -> Reliability:
-    """Compare probabilities with the truth over all (text, label) pairs."""
+def reliability(truth: Decisions, probabilities: Scores, bins: int = 15) -> Reliability:
+    """Compare probabilities with the truth over all (text, label) pairs; a pair without one has the probability 0."""
     true = _sparse(truth)
-    _same_shape(true, probabilities)
-    place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    texts, labels = _same_shape(true, probabilities)
     entries = true.tocoo()
-    pairs = np.bincount(place.ravel(), minlength=bins)
-    said = np.bincount(place.ravel(), weights=probabilities.ravel().astype(np.float64), minlength=bins)
-    hits = np.bincount(place[entries.row, entries.col], minlength=bins)
+    if isinstance(probabilities, np.ndarray):
+        values, of_true = probabilities.ravel(), probabilities[entries.row, entries.col]
+    else:
+        given = csr_array(probabilities)
+        values, of_true = given.data, _values_at(given, entries.row, entries.col)
+    place = _bin(values, bins)
+    pairs = np.bincount(place, minlength=bins)
+    pairs[0] += texts * labels - len(values)
+    said = np.bincount(place, weights=values.astype(np.float64), minlength=bins)
+    hits = np.bincount(_bin(of_true, bins), minlength=bins)
     return Reliability(pairs, said / np.maximum(pairs, 1), hits / np.maximum(pairs, 1))
+
+
+def _values_at(matrix: csr_array, row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Return what a sparse matrix holds at some places, 0 where nothing."""
+    entries = matrix.tocoo()
+    keys = entries.row.astype(np.int64) * matrix.shape[1] + entries.col
+    order = np.argsort(keys)
+    wanted = row.astype(np.int64) * matrix.shape[1] + column
+    place = np.minimum(np.searchsorted(keys, wanted, sorter=order), max(len(keys) - 1, 0))
+    if not len(keys):
+        return np.zeros(len(wanted))
+    found = order[place]
+    return np.where(keys[found] == wanted, entries.data[found], 0)
+
+
+def _bin(probabilities: NDArray[np.floating], bins: int) -> NDArray[np.int64]:
+    return np.minimum((probabilities * bins).astype(np.int64), bins - 1)
 
 
 def _sparse(decisions: Decisions) -> csr_array:
@@ -132,7 +193,7 @@ def _sparse(decisions: Decisions) -> csr_array:
     return matrix
 
 
-def _same_shape(truth: csr_array, other: csr_array | NDArray[np.floating]) -> tuple[int, int]:
+def _same_shape(truth: csr_array, other: Scores) -> tuple[int, int]:
     if truth.shape != other.shape:
         raise ValueError(f"The truth has shape {truth.shape}, but what is compared with it has {other.shape}.")
     return truth.shape  # type: ignore[no-any-return]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from scipy.sparse import csr_array
 from torch import Tensor
 
@@ -14,7 +13,17 @@ from bncl_pyg.corpus import Corpus, rows_of
 from bncl_pyg.corpus.labels import digest
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation.baselines import Evidence, run_baselines
-from bncl_pyg.evaluation.metrics import LabelScores, Metrics, coverage, evaluate, label_table, precision_at, reliability
+from bncl_pyg.evaluation.metrics import (
+    Decisions,
+    LabelScores,
+    Metrics,
+    Scores,
+    coverage,
+    evaluate,
+    label_table,
+    precision_at,
+    reliability,
+)
 from bncl_pyg.nli import Features
 
 log = logging.getLogger(__name__)
@@ -82,7 +91,7 @@ class BaselineInputs:
             annotated = self._the_models_own(classifier)
         if annotated is not None:
             _check_apart(annotated, test.ids, texts)
-        return Evidence(self.training, test, classifier.supervision_, annotated, texts, self.encode)
+        return Evidence(self.training.filled(), test.filled(), classifier.supervision_, annotated, texts, self.encode)
 
     def _the_models_own(self, classifier: BNCLClassifier) -> Corpus:
         """Return the annotated texts that the model was trained on."""
@@ -141,7 +150,9 @@ def evaluate_classifier(
     true: csr_array = truth.annotations[rows]
     predicted, scores = classifier.predict(features), classifier.predict_proba(features)
     ranking = {f"P@{k}": precision_at(true, scores, k) for k in BEST if k <= len(features.labels)}
-    decided, annotated = {"zero-shot": features.zero_shot().numpy()}, 0
+    start = features.sparse(features.zero_shot())
+    decided: dict[str, Decisions] = {"zero-shot": start}
+    annotated = 0
     if inputs is not None:
         given = inputs.evidence(classifier, features, [truth.texts[row] for row in rows])
         decided = dict(run_baselines(given))
@@ -154,9 +165,15 @@ def evaluate_classifier(
         ranking={**ranking, "coverage": coverage(true, scores)},
         calibration={
             "model": reliability(true, scores).error(),
-            "zero-shot": reliability(true, features.zero_shot_probabilities().numpy()).error(),
+            "zero-shot": reliability(true, _as_scored(features)).error(),
         },
-        cardinality=float(np.mean(predicted.sum(axis=1))),
+        cardinality=float(predicted.sum()) / max(len(features), 1),
         true_cardinality=true.nnz / len(features),
         labels=label_table(true, predicted, features.labels),
     )
+
+
+def _as_scored(features: Features) -> Scores:
+    """Return the zero-shot start's probabilities, sparse where texts have candidates."""
+    said = features.zero_shot_probabilities()
+    return said.numpy() if features.candidates is None else features.sparse(said)

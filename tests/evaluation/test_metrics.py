@@ -84,3 +84,26 @@ def test_reliability_of_probabilities() -> None:
     assert found.true[9] == pytest.approx(0.75)
     assert found.error() == pytest.approx((3 * 0.05 + 0.5 + 4 * (0.9625 - 0.75)) / 8)
     assert reliability(truth, truth.astype(float)).error() == 0
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_sparse_scores_are_ranked_as_if_the_rest_stood_last(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    truth = draw.random((12, 9)) < 0.25
+    scores = np.where(draw.random((12, 9)) < 0.5, draw.integers(1, 6, (12, 9)) / 6, 0.0)
+    # As many labels as are wanted have a score, or the dense ranking would fill up with others.
+    for row in range(12):
+        scores[row, :2] = np.maximum(scores[row, :2], 0.1)
+    sparse = csr_array(scores)
+    assert precision_at(truth, sparse, 2) == pytest.approx(precision_at(truth, scores, 2))
+    assert coverage(truth, sparse) == pytest.approx(coverage(truth, scores))
+    one, other = reliability(truth, sparse, 5), reliability(truth, scores, 5)
+    assert all(np.allclose(first, second) for first, second in zip(one, other, strict=True))
+
+
+def test_a_label_without_a_score_is_no_best_label() -> None:
+    truth = np.array([[True, True, False]])
+    assert precision_at(truth, csr_array(np.array([[0.0, 0.3, 0.0]])), 2) == 0.5
+    assert coverage(truth, csr_array((1, 3))) == 3
+    assert reliability(truth, csr_array((1, 3))).true[0] == pytest.approx(2 / 3)
