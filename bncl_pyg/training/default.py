@@ -19,7 +19,7 @@ from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.graph.signed import FRIEND
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
-from bncl_pyg.nn.collective import FARTHEST, free_logits
+from bncl_pyg.nn.collective import FARTHEST, decided, free_logits
 from bncl_pyg.nn.pairs import Pairs, pairs_of
 from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
 from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled, settled
@@ -56,7 +56,7 @@ class DefaultRecipe:
         folds: into how many parts annotated texts are cut.
         intercept_spread: how far labels' intercepts are expected to be off.
         slope_spread: the same for slopes.
-        estimate_weight: how many annotated texts the estimate of λ from unlabelled texts is worth.
+        estimate_weight: how many annotated texts is worth what is known without them of λ and of how sure to be.
     """
 
     name: str = "default"
@@ -101,6 +101,8 @@ class StageLog:
     figures: dict[str, float]
 
 
+MOST_WIDENED, STEPS_OF_WIDENING = (1.0, 2.0), 6
+"""By which factors λ may be multiplied so that decisions are as many as they should be, and how finely it is found."""
 STEPS_OF_ROUND, STEPS_OF_GRAPH, STEPS_OF_CHOICE, STEPS_OF_FIT = 10, 15, 12, 25
 
 
@@ -183,10 +185,10 @@ class DefaultTrainer:
         correction = self._corrected(free, rows, truth)
         if estimated:
             # What the model says of all texts is a better estimate than what few annotated texts could show.
-            prevalence = self._said(correction, rows, known)
+            prevalence = self._said(correction, known, self.recipe.estimate_weight)
             free = self._free(prevalence, known.cardinality)
             correction = self._corrected(free, rows, truth)
-            prevalence = self._said(correction, rows, known)
+            prevalence = self._said(correction, known, self.recipe.estimate_weight)
         found = prevalence.double().numpy() if estimated else exact
         return self._finished(known, prevalence, free, correction), found
 
@@ -209,13 +211,21 @@ class DefaultTrainer:
         self._tell("estimating how common the labels are", {"cardinality": known.cardinality})
         return found
 
-    def _said(self, correction: "_Correction", rows: Tensor, known: Supervision) -> Tensor:
-        """Return λ as the corrected logits have it, and the annotated texts their labels."""
+    def _said(self, correction: "_Correction", known: Supervision, weight: float) -> Tensor:
+        """Return λ as the corrected logits have it, and the annotated texts their labels.
+
+        Labels that no annotated text has would be too rare: nothing but their absence was learned of them. Together
+        they are as common as those that a single annotated text has (Good and Turing's estimate), pooled with what the
+        logits have as if `weight` more texts had shown it.
+        """
         assert known.annotations is not None
         said = torch.sigmoid(correction.logits)
-        said[rows] = 0
-        counts = np.asarray(known.annotations.sum(axis=0), dtype=np.float32)
-        return (self.pairs.sums(said) + torch.from_numpy(counts)) / len(said)
+        said[correction.rows] = 0
+        counts = torch.from_numpy(np.asarray(known.annotations.sum(axis=0), dtype=np.float32))
+        found = (self.pairs.sums(said) + counts) / len(said)
+        learned = found[counts == 0].sum().clamp_min(1e-6)
+        together = ((counts == 1).sum() + weight * learned) / (len(known.annotated) + weight)
+        return torch.where(counts == 0, found * together / learned, found)
 
     def _free(self, prevalence: Tensor, cardinality: float) -> "_Free":
         """Learn without annotated texts: scores, text and graph, each round fitted to the last one's predictions."""
@@ -342,7 +352,7 @@ class DefaultTrainer:
         self._tell("learning from annotated texts", {"strength": chosen, "common_slope": float(final.slopes.median())})
         softness, _ = _common(held, truth, usual=1.0)
         at_least_one = bool((truth.sum(dim=1) == 0).float().mean() < MANY_WITHOUT)
-        return _Correction(final, logits, at_least_one, float(softness))
+        return _Correction(rows, truth, final, logits, at_least_one, float(softness))
 
     def _finished(
         self, known: Supervision, prevalence: Tensor, free: "_Free", correction: "_Correction | None"
@@ -352,19 +362,27 @@ class DefaultTrainer:
         def solved(logits: Tensor, competition: float) -> CollectiveProjection:
             return CollectiveProjection.solved(logits, prevalence, cardinality, competition, self.pairs)
 
+        lowest, highest = recipe.softness_bounds
+        softness = min(max(recipe.softness / max(free.dispersion, 1e-6), lowest), highest)
         if correction is None:
-            lowest, highest = recipe.softness_bounds
-            softness = min(max(recipe.softness / max(free.dispersion, 1e-6), lowest), highest)
             logits, competition, steepness = free.logits, recipe.competition, 1.0
             at_least_one, tensors = bool(cardinality >= 1), free.tensors
         else:
             logits, competition, steepness = correction.logits, 0.0, recipe.steepness
-            softness = correction.softness
+            # Few texts cannot tell how sure to be; the probabilities without them were as sure as this.
+            soft = solved(softness * free.logits, recipe.competition)
+            usual = _spread(soft(softness * free.logits, self.pairs), self.pairs)
+            doubt = recipe.estimate_weight / (recipe.estimate_weight + len(correction.rows))
+            learned = correction.softness
+            softness = learned * (usual / _spread(learned * logits, self.pairs)) ** doubt
             at_least_one, tensors = correction.at_least_one, {**free.tensors, **correction.tensors()}
+        decision = solved(steepness * logits, competition)
+        if correction is not None:
+            decision = self._widened(decision, steepness * logits, prevalence, correction)
         projections = {
             "free": free.projection,
             "calibration": solved(softness * logits, competition),
-            "decision": solved(steepness * logits, competition),
+            "decision": decision,
         }
         return CollectiveModel(
             self.scale,
@@ -377,6 +395,36 @@ class DefaultTrainer:
             softness=softness,
             at_least_one=at_least_one,
         ).eval()
+
+    def _widened(
+        self, exact: CollectiveProjection, logits: Tensor, prevalence: Tensor, correction: "_Correction"
+    ) -> CollectiveProjection:
+        """Return offsets with which decisions are as many as λ says, found with λ times one factor for all labels.
+
+        Where a label is rare and its texts are hard to tell, few probabilities exceed a half, though they add up to λ.
+        The offsets stay as they are where texts that were held out clearly fare better so: by more than the standard
+        error of their mean F1.
+        """
+        pairs, wanted = self.pairs, float(prevalence.sum()) * len(logits)
+
+        def decisions(projection: CollectiveProjection) -> Tensor:
+            found: Tensor = projection(logits, pairs)
+            return decided(found, at_least_one=correction.at_least_one)
+
+        narrow = decisions(exact)
+        if float(narrow.sum()) >= wanted:
+            return exact
+        (low, high), found, wide = MOST_WIDENED, exact, narrow
+        for _ in range(STEPS_OF_WIDENING):
+            factor = (low * high) ** 0.5
+            asked = factor * prevalence
+            found = CollectiveProjection.solved(logits, asked, exact.cardinality, exact.competition, pairs)
+            wide = decisions(found)
+            low, high = (factor, high) if float(wide.sum()) < wanted else (low, factor)
+        rows, truth = correction.rows, correction.truth
+        gain = _f1(wide[rows], truth) - _f1(narrow[rows], truth)
+        error = float(gain.std(correction=0)) / len(rows) ** 0.5
+        return exact if float(gain.mean()) < -error else found
 
     def _tell(self, what: str, figures: dict[str, float]) -> None:
         entry = StageLog(len(self.log) + 1, self._stages, what, figures)
@@ -402,6 +450,10 @@ class _Free:
 class _Correction:
     """What was learned from annotated texts."""
 
+    rows: Tensor
+    """Which texts are annotated."""
+    truth: Tensor
+    """Of their pairs, whether they are true, 0 or 1."""
     found: Regression
     logits: Tensor
     """Of the training texts; of annotated ones, as predicted without having seen their labels."""
@@ -416,6 +468,18 @@ class _Correction:
 def _shares(likely: Tensor, pairs: Pairs) -> Tensor:
     """Return how likely each label is among the texts whose candidate it is, kept from 0 and 1; (labels,)."""
     return (pairs.sums(likely) / pairs.counts.clamp_min(1)).clamp(1e-6, 1 - 1e-6)
+
+
+def _spread(logits: Tensor, pairs: Pairs) -> float:
+    """Return how far logits are from their label's mean, by and large."""
+    mean = pairs.sums(logits) / pairs.counts.clamp_min(1)
+    return float((logits - pairs.spread(mean)).square().mean().sqrt().clamp_min(1e-3))
+
+
+def _f1(said: Tensor, truth: Tensor) -> Tensor:
+    """Return the F1 of each text, 1 where it neither has nor gets a label; (texts,)."""
+    sizes = said.sum(dim=1) + truth.sum(dim=1)
+    return torch.where(sizes > 0, 2 * (said * truth).sum(dim=1) / sizes.clamp_min(1), 1.0)
 
 
 def _common(logits: Tensor, truth: Tensor, usual: float = 0.5) -> tuple[Tensor, Tensor]:

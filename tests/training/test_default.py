@@ -14,6 +14,7 @@ from bncl_pyg.evaluation import Metrics, evaluate, reliability
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
 from bncl_pyg.nli import Features
 from bncl_pyg.nli.words import word_counts
+from bncl_pyg.nn import CollectiveProjection
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
 from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled
 
@@ -96,6 +97,41 @@ def test_decisions_are_as_common_as_they_should_be_and_probabilities_are_calibra
         assert said.mean(axis=0) == pytest.approx(world.priors.prevalence, abs=0.1)
         start = reliability(world.truth, world.test.zero_shot_probabilities().numpy())
         assert reliability(world.truth, likely).error() < start.error() / 2
+
+
+def test_decisions_with_few_annotated_texts_are_as_many_as_they_should_be(world: World) -> None:
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    prevalence = torch.from_numpy(world.priors.prevalence).float()
+    drawn = torch.arange(16)
+    assert world.corpus.annotations is not None
+    truth = torch.from_numpy(world.corpus.annotations[:16].toarray()).float()
+    found = trainer._corrected(trainer._free(prevalence, world.priors.cardinality), drawn, truth)
+    # Logits that hardly tell one text from the other, so that few probabilities exceed a half.
+    logits = 0.3 * found.logits
+    exact = CollectiveProjection.solved(logits, prevalence, world.priors.cardinality, 0.0)
+    found = dataclasses.replace(found, at_least_one=False)
+    wide = trainer._widened(exact, logits, prevalence, found)
+    assert float((exact(logits) > 0).sum()) / len(logits) < 0.8 * world.priors.cardinality
+    assert float((wide(logits) > 0).sum()) / len(logits) == pytest.approx(world.priors.cardinality, rel=0.05)
+    # Annotated texts that have no label at all fare clearly better with fewer.
+    none = dataclasses.replace(found, rows=torch.arange(900), truth=torch.zeros(900, 8))
+    assert trainer._widened(exact, logits, prevalence, none) is exact
+
+
+def test_few_annotated_texts_hardly_say_how_sure_to_be(world: World) -> None:
+    assert world.corpus.annotations is not None
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    prevalence = torch.from_numpy(world.priors.prevalence).float()
+    without = trainer._free(prevalence, world.priors.cardinality)
+    changed = []
+    for count in (5, 900):
+        truth = torch.from_numpy(world.corpus.annotations[:count].toarray()).float()
+        found = trainer._corrected(without, torch.arange(count), truth)
+        surer = dataclasses.replace(found, softness=10 * found.softness)
+        models = [trainer._finished(world.priors, prevalence, without, one) for one in (found, surer)]
+        changed.append(models[1].softness / models[0].softness)
+    assert changed[0] < 2
+    assert changed[1] > 8
 
 
 @pytest.mark.parametrize("parts", [(), ("vectors",), ("words",), ("graph",), ("vectors", "words", "graph")])
@@ -211,6 +247,20 @@ def test_prevalence_from_scores_and_from_few_texts(world: World) -> None:
     many = pooled(np.array([3000, 1000, 0, 0, 0, 0, 0, 0]), 4000, estimate, 50)
     assert few[0] < many[0] == pytest.approx(0.75, abs=0.02)
     assert few[2] > 10 * many[2] > 0
+
+
+def test_labels_that_no_annotated_text_has_are_as_common_as_those_that_one_has(world: World) -> None:
+    assert world.corpus.annotations is not None
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    truth = torch.zeros(100, 8)
+    truth[:60, 0], truth[0, 1], truth[1, 2], truth[2, 3], truth[50:, 4] = 1, 1, 1, 1, 1
+    without = trainer._free(torch.from_numpy(world.priors.prevalence).float(), world.priors.cardinality)
+    found = trainer._corrected(without, torch.arange(100), truth)
+    known = world.priors.with_annotated(np.arange(100), csr_array(truth.numpy() > 0))
+    plain, pooled_with_it = (trainer._said(found, known, weight) for weight in (1e9, 50))
+    assert float(trainer._said(found, known, 0)[5:].sum()) == pytest.approx(3 / 100)
+    assert float(pooled_with_it[5:].sum()) == pytest.approx((3 + 50 * float(plain[5:].sum())) / 150, rel=1e-3)
+    assert pooled_with_it[:5].tolist() == plain[:5].tolist()
 
 
 def test_prevalences_that_add_up_to_too_much_are_scaled(world: World) -> None:
