@@ -19,9 +19,9 @@ from bncl_pyg.training.regression import Inputs, regress
 SLOPE, LATER_SLOPE = 5.0, 3.5
 """How steep scores become labels, alone and beside the text."""
 ROUNDS, STEPS = 2, 15
-RAREST = 2.0
-"""How many of the training texts have a label that is almost unseen."""
-RATIOS = (3.0, 8.0)
+RAREST, RAREST_SHARE = 2.0, 0.02
+"""How many of the training texts have a label that is almost unseen, and at least what share of the average label's."""
+RATIOS = (3.0, 16.0)
 """How many times as common a word is as the next rarer one: at least, at most."""
 TRUST = 0.6
 """How far the scores may tell labels with the same word apart; 0 is not at all."""
@@ -41,8 +41,8 @@ def settled(
     - κ, if not given: the mean number of labels with entailment above contradiction, but at least 1 and at least the
       sum of the λ that are given.
     - λ, where nothing is known: see `estimated_prevalence`.
-    - λ, where a word is known: "almost unseen" is two texts of the training texts, and each further word so many times
-      as common that all λ add up to κ, but at least 3 and at most 8 times. Labels with the same word are then spread,
+    - λ, where a word is known: "almost unseen" is two texts of the training texts, but at least a fiftieth of what the
+      average label has; and each further word so many times as common that all λ add up to κ, from 3 to 16 times. Labels with the same word are then spread,
       to the power of 0.6, by the geometric mean of two estimates: `estimated_prevalence`, and how the labels share the
       texts when a model trained with a first spread competes for them with the words as its prior.
 
@@ -123,7 +123,8 @@ def _from_words(
     words: NDArray[np.int64], estimate: NDArray[np.float64], total: float, texts: int, trust: float
 ) -> NDArray[np.float64]:
     low, high = RATIOS
-    lowest = min(RAREST / max(texts, 1), total / len(words))
+    average = total / len(words)
+    lowest = min(max(RAREST / max(texts, 1), RAREST_SHARE * average), average)
     for _ in range(60):
         ratio = (low * high) ** 0.5
         low, high = (ratio, high) if float((lowest * ratio**words).sum()) < total else (low, ratio)
