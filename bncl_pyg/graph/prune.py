@@ -52,7 +52,7 @@ def pruned_neighbourhoods(
     if max_neighbours < 1:
         raise InputError(f"Each label must keep at least 1 neighbour, but max_neighbours is {max_neighbours}.")
     pruning = _Pruning(torch.from_numpy(units), max_neighbours, memory, work)
-    made_from = hash_of(units, graph.edge_index.numpy(), graph.edge_sign.numpy(), max_neighbours, memory)
+    made_from = hash_of(units, graph.edge_index.numpy(), graph.edge_sign.numpy(), max_neighbours)
     found = [first := pruning.first(graph, made_from)]
     # Along an enemy's edge, friends become enemies and enemies friends.
     step = vstack([first, _turned(first, len(units))], format="csr")
@@ -65,12 +65,13 @@ class _Pruning:
     def __init__(self, units: Tensor, most: int, memory: float, work: Work) -> None:
         self.units, self.most, self.memory, self.work = units, most, memory, work
         self.labels = len(units)
+        self.kept = 0
 
     def first(self, graph: SignedLabelGraph, made_from: str) -> csr_array:
         """Return the graph's edges, pruned: of each pair there is one walk, so that only the cosine decides."""
         starts = np.searchsorted(graph.edge_index[1].numpy(), np.arange(self.labels + 1))
         sources, signs = graph.edge_index[0].numpy(), graph.edge_sign.numpy()
-        cuts = self._cuts(np.diff(starts))
+        cuts = self._cuts(np.diff(starts), "hop1")
 
         def compute(number: int) -> Arrays:
             begin, end = cuts[number : number + 2]
@@ -79,13 +80,12 @@ class _Pruning:
             ones = np.ones(len(columns), dtype=np.int64)
             return self._strongest(self._matrix(ones, columns, starts[begin : end + 1] - starts[begin]), begin)
 
-        return self._collect("hop1", made_from, len(cuts) - 1, compute)
+        return self._collect("hop1", made_from, cuts, compute)
 
     def further(self, last: csr_array, step: csr_array, stage: str, made_from: str) -> csr_array:
         """Go one step further from a hop, and prune."""
         entries = last.astype(bool).astype(np.int64) @ np.diff(step.indptr)
-        self._check_memory(entries, stage)
-        cuts = self._cuts(entries)
+        cuts = self._cuts(entries, stage)
 
         def compute(number: int) -> Arrays:
             begin, end = cuts[number : number + 2]
@@ -93,10 +93,11 @@ class _Pruning:
             product.data = np.minimum(product.data, MANY)
             return self._strongest(product, begin)
 
-        return self._collect(stage, made_from, len(cuts) - 1, compute)
+        return self._collect(stage, made_from, cuts, compute)
 
-    def _cuts(self, entries: NDArray[np.int64]) -> list[int]:
-        """Return where blocks of rows begin and end, so that each one's entries fit into the budget."""
+    def _cuts(self, entries: NDArray[np.int64], stage: str) -> list[int]:
+        """Return where blocks of rows begin and end, so that each one's entries before pruning fit into the budget."""
+        self._check_memory(entries, stage)
         most = self.memory * 1e9 * BLOCK_SHARE / BYTES_AN_ENTRY
         ends = np.cumsum(entries)
         cuts = [0]
@@ -107,16 +108,18 @@ class _Pruning:
         return cuts
 
     def _check_memory(self, entries: NDArray[np.int64], stage: str) -> None:
-        kept = int(np.minimum(entries, 2 * min(self.most, self.labels)).sum())
-        if kept * BYTES_A_KEPT_ENTRY / 1e9 > self.memory:
+        """Raise unless what is kept of all hops up to this one fits into the budget."""
+        self.kept += int(np.minimum(entries, 2 * min(self.most, self.labels)).sum())
+        needed = self.kept * BYTES_A_KEPT_ENTRY / 1e9
+        if needed > self.memory:
             raise InputError(
-                f"With {self.most} neighbours a label, hop {stage.removeprefix('hop')} may keep {kept:,} neighbours, "
-                f"which takes {kept * BYTES_A_KEPT_ENTRY / 1e9:.1f} GB, but the memory budget is {self.memory:g} GB: "
+                f"With {self.most} neighbours a label, hops 1 to {stage.removeprefix('hop')} may keep {self.kept:,} "
+                f"neighbours, which takes {needed:.1f} GB, but the memory budget is {self.memory:g} GB: "
                 f"use a smaller --max-neighbours, fewer --hops, or more --memory."
             )
 
-    def _collect(self, stage: str, made_from: str, count: int, compute: Callable[[int], Arrays]) -> csr_array:
-        blocks = list(self.work.blocks(stage, made_from, count, compute))
+    def _collect(self, stage: str, made_from: str, cuts: list[int], compute: Callable[[int], Arrays]) -> csr_array:
+        blocks = list(self.work.blocks(stage, hash_of(made_from, cuts), len(cuts) - 1, compute))
         sizes, columns, walks = (
             np.concatenate([block[name] for block in blocks]) for name in ("sizes", "sources", "walks")
         )

@@ -130,8 +130,8 @@ def test_the_folder_keeps_them_and_their_hash(tmp_path: Path) -> None:
 
 def test_too_little_memory_for_the_hops_is_said() -> None:
     with pytest.raises(
-        InputError, match=r"hop 2 may keep .* but the memory budget is 0\.0001 GB: use a smaller --max-n"
+        InputError, match=r"hops 1 to 2 may keep .* but the memory budget is 0\.0002 GB: use a smaller --max-n"
     ):
-        a_graph(neighbours=20, max_neighbours=50, memory=0.0001)
+        a_graph(neighbours=20, max_neighbours=50, memory=0.0002)
     with pytest.raises(InputError, match="at least 1 neighbour, but 0"):
         a_graph(max_neighbours=0)
