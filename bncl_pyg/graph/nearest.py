@@ -231,9 +231,9 @@ class Clusters:
         all_probes, recalls = [], []
         for name, sign in (("nearest", 1), ("farthest", -1)):
             worst = np.concatenate([part[f"{name}_cosines"][:, -1:] for part in parts]) * sign
-            probes = min(8, self.clusters)
+            probes = 1
             while (recall := self._recall(sample, sign, probes, worst)) < RECALL and probes < self.clusters:
-                probes = min(2 * probes, self.clusters)
+                probes = min(math.ceil(1.3 * probes), self.clusters)
             all_probes.append(probes)
             recalls.append(recall)
         return all_probes, recalls

@@ -68,10 +68,10 @@ def test_more_pairs_than_fit_are_refused_before_anything_is_computed() -> None:
     with pytest.raises(InputError) as refused:
         check_percentiles(100_000, (5, 95), 8)
     assert str(refused.value) == (
-        "These percentiles connect 499,995,000 pairs of 100,000 labels, which takes 40.0 GB, but the memory budget is "
+        "These percentiles connect 499,995,000 pairs of 100,000 labels, which takes 42.5 GB, but the memory budget is "
         "8 GB: use --neighbours 10 instead, percentiles further out, or more --memory."
     )
-    check_percentiles(100_000, (1, 99.1), 8)
+    check_percentiles(100_000, (0.9, 99.1), 8)
 
 
 def test_pairs_at_a_threshold_that_very_many_share_are_refused_too() -> None:
