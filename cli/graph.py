@@ -1,12 +1,14 @@
 """`bncl graph`: labels to a signed graph, and what it looks like."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from bncl_pyg.graph import GraphStatistics
+    from bncl_pyg.graph import GraphStatistics, LabelVectors
 
 app = typer.Typer(no_args_is_help=True, help="Build and inspect the signed label graph.")
 
@@ -29,31 +31,69 @@ def build(
         ),
     ] = "embedded",
     percentiles: Annotated[
-        tuple[float, float],
+        tuple[float, float] | None,
         typer.Option(
-            metavar="LOW HIGH", help="Pairs below the first percentile are enemies, above the second friends."
+            metavar="LOW HIGH",
+            help="Pairs below the first percentile are enemies, above the second friends; 5 95 if not given.",
+            show_default=False,
         ),
-    ] = (5, 95),
+    ] = None,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Instead of percentiles: each label's N nearest are friends, its N farthest enemies. For many labels.",
+        ),
+    ] = None,
     hops: Annotated[int, typer.Option(min=1, help="Over how many hops neighbourhoods reach: the model's layers.")] = 2,
+    max_neighbours: Annotated[
+        int | None,
+        typer.Option(metavar="K", min=1, help="At each hop, each label keeps its K strongest friends and K enemies."),
+    ] = None,
+    memory: Annotated[float, typer.Option(metavar="GB", help="How much memory the build may take.")] = 8,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it is there.")] = False,
 ) -> None:
     """Connect labels that mean alike (friends) and labels that are far apart (enemies)."""
     from bncl_pyg.corpus import LabelSet
+    from bncl_pyg.errors import InputError
     from bncl_pyg.files import check_free
-    from bncl_pyg.graph import build_graph, embed_labels, graph_statistics
+    from bncl_pyg.graph import build_graph, embed_labels, graph_statistics, work_folder
+    from bncl_pyg.graph.build import check_options
+    from bncl_pyg.graph.embeddings import EMBEDDED
 
+    from .show import blocks_bar
+
+    if percentiles is not None and neighbours is not None:
+        raise InputError("--percentiles and --neighbours exclude each other: give one of them.")
     check_free(out, "graph", overwrite=overwrite)
     label_set = LabelSet.read(labels)
-    vectors = embed_labels(label_set, embeddings)
-    if vectors.missing_words:
-        words = sorted({word for found in vectors.missing_words.values() for word in found})
-        shown = ", ".join(words[:20]) + (", …" if len(words) > 20 else "")
-        typer.echo(f"{len(words)} words of {len(vectors.missing_words)} labels have no vector: {shown}", err=True)
-    graph = build_graph(label_set, vectors, percentiles, hops)
-    graph.save(out, overwrite=overwrite)
-    statistics = graph_statistics(graph)
+    if embeddings == EMBEDDED:  # which gives every label a vector, but takes its time
+        check_options(len(label_set), percentiles, hops, neighbours, max_neighbours, memory)
+    with work_folder(out) as work, _resumable():
+        with blocks_bar() as advance:
+            vectors = embed_labels(label_set, embeddings, work=work, progress=advance)
+            _tell_missing(vectors)
+            graph = build_graph(
+                label_set,
+                vectors,
+                percentiles,
+                hops,
+                neighbours=neighbours,
+                max_neighbours=max_neighbours,
+                memory=memory,
+                work=work,
+                progress=advance,
+            )
+        graph.save(out, overwrite=overwrite)
+    statistics = graph_statistics(graph, triangles=False)
     pairs = f"{statistics.friends} pairs of friends, {statistics.enemies} pairs of enemies"
     typer.echo(f"{out}: {statistics.labels} labels, {pairs}.")
+    if (recall := graph.provenance.get("recall")) is not None:
+        typer.echo(
+            f"Found by faiss; of {recall['sample']} labels' true nearest {recall['friends']:.1%} were found, "
+            f"of their true farthest {recall['enemies']:.1%}."
+        )
     _warn(statistics)
 
 
@@ -66,10 +106,12 @@ def stats(
     """Show how dense and how balanced the graph and its neighbourhoods are."""
     from bncl_pyg.files import write_json
     from bncl_pyg.graph import SignedLabelGraph, graph_statistics
+    from bncl_pyg.graph.build import shortened
 
     from .show import out, table
 
-    statistics = graph_statistics(SignedLabelGraph.load(graph), hops)
+    loaded = SignedLabelGraph.load(graph)
+    statistics = graph_statistics(loaded, hops)
     if json is not None:
         write_json(json, statistics.as_dict())
     pairs = statistics.labels * (statistics.labels - 1) // 2
@@ -79,15 +121,16 @@ def stats(
     )
     balanced = statistics.balanced_triangles
     shown = "" if balanced is None else f", {balanced:.1%} balanced (an even number of enemies)"
-    out.print(f"{statistics.triangles} triangles{shown}", highlight=False)
+    if statistics.triangles is not None:
+        out.print(f"{statistics.triangles} triangles{shown}", highlight=False)
     table(
         "Balanced neighbourhoods",
         ["hop", "friends", "enemies", "both", "without friends", "without enemies"],
         [
             [
                 hop.hop,
-                f"{hop.friend_density:.1%}",
-                f"{hop.enemy_density:.1%}",
+                f"{hop.friend_density:.3%}" if loaded.pruned else f"{hop.friend_density:.1%}",
+                f"{hop.enemy_density:.3%}" if loaded.pruned else f"{hop.enemy_density:.1%}",
                 hop.ambivalent_pairs,
                 len(hop.labels_without_friends),
                 len(hop.labels_without_enemies),
@@ -102,7 +145,7 @@ def stats(
     first = statistics.hops[0]
     for name, found in (("friend", first.labels_without_friends), ("enemy", first.labels_without_enemies)):
         if found:
-            out.print(f"Labels without any {name} at hop 1: {', '.join(found)}", highlight=False, markup=False)
+            out.print(f"Labels without any {name} at hop 1: {shortened(found)}", highlight=False, markup=False)
     _warn(statistics)
 
 
@@ -132,6 +175,22 @@ def plot(
     loaded = SignedLabelGraph.load(graph)
     drawn = plot_graph(loaded, out, most)
     typer.echo(f"{out}: {drawn} of {loaded.num_nodes} labels.")
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("Stopped; the same command goes on after the last finished block.", err=True)
+        raise
+
+
+def _tell_missing(vectors: "LabelVectors") -> None:
+    if vectors.missing_words:
+        words = sorted({word for found in vectors.missing_words.values() for word in found})
+        shown = ", ".join(words[:20]) + (", …" if len(words) > 20 else "")
+        typer.echo(f"{len(words)} words of {len(vectors.missing_words)} labels have no vector: {shown}", err=True)
 
 
 def _warn(statistics: "GraphStatistics") -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bncl_pyg.evaluation import Metrics
+    from bncl_pyg.graph import BlockLog
     from bncl_pyg.training import EpochLog, StageLog
 
 out = Console()
@@ -108,3 +109,31 @@ def texts_bar(
             lambda texts: bar.update(tasks[doing], advance=texts),
             aside,
         )
+
+
+_STAGES = {
+    "vectors": "label vectors",
+    "coarse": "percentiles",
+    "fine": "percentiles, exactly",
+    "edges": "pairs beyond the percentiles",
+    "index": "clusters of labels",
+    "nearest": "nearest and farthest",
+}
+
+
+@contextmanager
+def blocks_bar() -> "Iterator[Callable[[BlockLog], None]]":
+    """Show a bar for each stage of a build; yield what to call after every block."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=err) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def advance(entry: "BlockLog") -> None:
+            if entry.stage not in tasks:
+                shown = _STAGES.get(entry.stage, entry.stage.replace("hop", "hop "))
+                tasks[entry.stage] = bar.add_task(shown, total=entry.of)
+            bar.update(tasks[entry.stage], completed=entry.finished)
+
+        yield advance

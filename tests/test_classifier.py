@@ -11,7 +11,7 @@ from bncl_pyg import BNCLClassifier
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation import evaluate_classifier
-from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
 from bncl_pyg.nli import Features
 from bncl_pyg.training import RECIPES, Recipe
 
@@ -76,6 +76,20 @@ def test_folder_round_trip(fitted: BNCLClassifier, features: Features, tmp_path:
         ".jsonl",
         ".safetensors",
     }
+
+
+@pytest.mark.parametrize("recipe", [QUICK, "default"], ids=["paper", "default"])
+def test_a_pruned_graph_is_kept_with_the_model(
+    recipe: Recipe | str, features: Features, priors: Supervision, labels: LabelSet, tmp_path: Path
+) -> None:
+    vectors = LabelVectors(np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32), "random")
+    graph = build_graph(labels, vectors, neighbours=2, max_neighbours=1)
+    fitted = BNCLClassifier(recipe=recipe, graph=graph).fit(features, priors)
+    fitted.save_pretrained(tmp_path / "m")
+    again = BNCLClassifier.from_pretrained(tmp_path / "m")
+    assert (again.predict_proba(features) == fitted.predict_proba(features)).all()
+    assert [hood.friends.nnz for hood in again.graph_.pruned] == [hood.friends.nnz for hood in graph.pruned]
+    assert np.bincount(again.graph_.pruned[1].friends.indices).max() == 1
 
 
 def test_half_a_model_is_never_there(fitted: BNCLClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Label vectors: the mean of a description's word vectors (the paper), or the sentence encoder's vector of it."""
 
+import math
 import pickle
 import re
 from dataclasses import dataclass, field
@@ -12,9 +13,13 @@ from numpy.typing import NDArray
 from bncl_pyg.corpus.labels import LabelSet
 from bncl_pyg.corpus.rows import read_lines
 from bncl_pyg.errors import InputError
+from bncl_pyg.graph.blocks import Arrays, Progress, Work, hash_of
 
 EMBEDDED = "embedded"
 """The name of the source that needs no file and no download: the embedded sentence encoder."""
+
+LABELS_A_BLOCK = 4096
+"""How many labels the embedded encoder reads before their vectors are kept."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -39,13 +44,31 @@ class LabelVectors:
         return np.asarray(np.any(self.vectors != 0, axis=1))
 
 
-def embed_labels(labels: LabelSet, source: str = EMBEDDED) -> LabelVectors:
-    """Return the labels' vectors from `embedded`, a file of word vectors, or a gensim-data name."""
-    if source == EMBEDDED:
-        from bncl_pyg.nli.encoder import SentenceEncoder
+def embed_labels(
+    labels: LabelSet, source: str = EMBEDDED, *, work: Path | None = None, progress: Progress | None = None
+) -> LabelVectors:
+    """Return the labels' vectors from `embedded`, a file of word vectors, or a gensim-data name.
 
-        return LabelVectors(SentenceEncoder.embedded().encode(labels.descriptions).numpy(), source)
-    return mean_of_words(labels, load_word_vectors(source), source=Path(source).name)
+    Args:
+        labels: whose descriptions are read.
+        source: what reads them.
+        work: a folder for the finished blocks of the embedded encoder's vectors (see `work_folder`).
+        progress: told of the beginning and of every such block.
+    """
+    if source != EMBEDDED:
+        return mean_of_words(labels, load_word_vectors(source), source=Path(source).name)
+    from bncl_pyg.nli.encoder import SentenceEncoder
+
+    encoder = SentenceEncoder.embedded()
+
+    def encode(number: int) -> Arrays:
+        here = slice(number * LABELS_A_BLOCK, (number + 1) * LABELS_A_BLOCK)
+        return {"vectors": encoder.encode(labels.descriptions[here]).numpy()}
+
+    made_from = hash_of(labels.digest(), encoder.about(), LABELS_A_BLOCK)
+    count = math.ceil(len(labels) / LABELS_A_BLOCK)
+    blocks = list(Work(work, progress).blocks("vectors", made_from, count, encode))
+    return LabelVectors(np.concatenate([block["vectors"] for block in blocks]), source)
 
 
 def mean_of_words(labels: LabelSet, words: Any, source: str) -> LabelVectors:

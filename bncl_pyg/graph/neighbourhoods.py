@@ -1,34 +1,17 @@
 """Balanced neighbourhoods: friends and enemies over k hops, by sparse products only."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
-import torch
 from scipy.sparse import csr_array
-from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph.signed import ENEMY, FRIEND, SignedLabelGraph
+from bncl_pyg.graph.walks import Neighbourhood
 
 MANY = 2**31 - 1
 """Where walk counts stop growing: only "more than none" and comparisons matter, and no product may overflow."""
-
-
-@dataclass(frozen=True)
-class Neighbourhood:
-    """Who is whose friend and enemy at one hop; u is in v's neighbourhood where the count at (u, v) is above 0.
-
-    Args:
-        friends: D^(k,+), walks of k edges with an even number of enemies; int64, (labels, labels).
-        enemies: D^(k,−), walks of k edges with an odd number of enemies; int64, (labels, labels).
-    """
-
-    friends: csr_array
-    enemies: csr_array
-
-    def edge_indices(self) -> tuple[Tensor, Tensor]:
-        """Return friends and enemies as edge indices, (2, edges), from u to v."""
-        return _edge_index(self.friends), _edge_index(self.enemies)
 
 
 def balanced_neighbourhoods(
@@ -40,25 +23,49 @@ def balanced_neighbourhoods(
         D^{(k,+)} &= (A^+)^T D^{(k-1,+)} + (A^-)^T D^{(k-1,-)} \\\\
         D^{(k,-)} &= (A^+)^T D^{(k-1,-)} + (A^-)^T D^{(k-1,+)}, \\quad D^{(1,±)} = A^±
 
+    A graph that was built with `max_neighbours` carries its neighbourhoods, pruned to the strongest: it gives these.
+
     Args:
         graph: the signed label graph.
         hops: K; the graph's own if not given.
         simple: as the authors' code does it: only whether there is a walk, and no label is its own neighbour, at every
-            hop. It differs from the paper in that walks do not return through their own start.
+            hop. It differs from the paper in that walks do not return through their own start. Of pruned
+            neighbourhoods, which are walked beforehand, only the counts and the labels themselves are left out.
     """
+    return list(islice(each_neighbourhood(graph, simple=simple), check_hops(graph, hops)))
+
+
+def check_hops(graph: SignedLabelGraph, hops: int | None) -> int:
+    """Return over how many hops to go, the graph's own if not given, after checking that it can."""
     hops = graph.hops if hops is None else hops
     if hops < 1:
         raise InputError(f"Neighbourhoods need at least 1 hop, but {hops} were asked for.")
+    if graph.pruned and hops > len(graph.pruned):
+        raise InputError(
+            f"The graph carries its neighbourhoods up to hop {len(graph.pruned)}, but {hops} hops were asked for: "
+            f"build it again with --hops {hops}."
+        )
+    return hops
+
+
+def each_neighbourhood(graph: SignedLabelGraph, *, simple: bool = False) -> Iterator[Neighbourhood]:
+    """Yield the neighbourhoods at hops 1, 2, …: the pruned ones that the graph carries, or else without an end."""
+    if graph.pruned:
+        for hood in graph.pruned:
+            yield _each(hood, _binarised_without_diagonal) if simple else hood
+        return
     positive, negative = graph.adjacency(FRIEND), graph.adjacency(ENEMY)
-    found = [Neighbourhood(positive, negative)]
+    last = Neighbourhood(positive, negative)
     positive_t, negative_t = positive.T.tocsr(), negative.T.tocsr()
-    tidy = _binarised_without_diagonal if simple else _saturated
-    while len(found) < hops:
-        last = found[-1]
+    while True:
+        yield last
         friends = positive_t @ last.friends + negative_t @ last.enemies
         enemies = positive_t @ last.enemies + negative_t @ last.friends
-        found.append(Neighbourhood(tidy(friends), tidy(enemies)))
-    return found
+        last = _each(Neighbourhood(friends, enemies), _binarised_without_diagonal if simple else _saturated)
+
+
+def _each(hood: Neighbourhood, tidy: Callable[[csr_array], csr_array]) -> Neighbourhood:
+    return Neighbourhood(tidy(hood.friends), tidy(hood.enemies))
 
 
 def _saturated(counts: csr_array) -> csr_array:
@@ -71,8 +78,3 @@ def _binarised_without_diagonal(counts: csr_array) -> csr_array:
     off = entries.row != entries.col
     ones = np.ones(int(off.sum()), dtype=np.int64)
     return csr_array((ones, (entries.row[off], entries.col[off])), shape=counts.shape)
-
-
-def _edge_index(counts: csr_array) -> Tensor:
-    entries = counts.tocoo()
-    return torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))

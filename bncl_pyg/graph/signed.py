@@ -1,11 +1,14 @@
 """The signed label graph as PyG `Data`: labels are nodes, friends and enemies are edges with a sign."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 import networkx as nx
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_array
 from torch import Tensor
@@ -13,8 +16,10 @@ from torch_geometric.data import Data
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_file, write_manifest
+from bncl_pyg.graph.walks import Neighbourhood, from_tensors, to_tensors
 
 FRIEND, ENEMY = 1, -1
+EDGES, NEIGHBOURHOODS = "graph.safetensors", "neighbourhoods.safetensors"
 
 
 class SignedLabelGraph(Data):
@@ -26,7 +31,9 @@ class SignedLabelGraph(Data):
         edge_weight: float32, (edges,), the cosine between the two labels.
         label_names: one a node.
         hops: over how many hops neighbourhoods are meant to be built.
-        provenance: where it comes from: embedding source, percentiles, thresholds.
+        provenance: where it comes from: embedding source, how pairs were chosen, thresholds or recall.
+        pruned: the neighbourhoods at hops 1, 2, …, where each label keeps only its strongest; empty where nothing is
+            pruned and neighbourhoods follow from the edges.
     """
 
     @classmethod
@@ -38,35 +45,33 @@ class SignedLabelGraph(Data):
         weight: Tensor,
         hops: int = 2,
         provenance: dict[str, Any] | None = None,
+        pruned: list[Neighbourhood] | None = None,
     ) -> "SignedLabelGraph":
         """Make the graph from each pair once; `pairs` is (2, pairs), `sign` and `weight` are (pairs,)."""
-        edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
-        order = torch.argsort(edge_index[1] * len(label_names) + edge_index[0])
-        graph = cls(
-            edge_index=edge_index[:, order],
-            edge_sign=torch.cat([sign, sign])[order].to(torch.int8),
-            edge_weight=torch.cat([weight, weight])[order].to(torch.float32),
+        _check_pairs(label_names, pairs, sign)
+        # One number an edge, that orders them: both ends are read from it again, so that no edge index is sorted.
+        ends = pairs.numpy().astype(np.int64, copy=False)
+        keys = np.concatenate([ends[1] * len(label_names) + ends[0], ends[0] * len(label_names) + ends[1]])
+        del ends
+        order = np.argsort(keys)
+        keys = keys[order]
+        _check_once(label_names, keys)
+        place = torch.from_numpy(order % max(len(sign), 1))
+        del order
+        edge_sign, edge_weight = sign.to(torch.int8)[place], weight.to(torch.float32)[place]
+        del place
+        edge_index = torch.empty((2, len(keys)), dtype=torch.int64)
+        np.divmod(keys, len(label_names), out=(edge_index[1].numpy(), edge_index[0].numpy()))
+        return cls(
+            edge_index=edge_index,
+            edge_sign=edge_sign,
+            edge_weight=edge_weight,
             num_nodes=len(label_names),
             label_names=list(label_names),
             hops=hops,
             provenance=provenance or {},
+            pruned=[] if pruned is None else pruned,
         )
-        graph._check()
-        return graph
-
-    def _check(self) -> None:
-        sources, targets = self.edge_index
-        if bool((sources == targets).any()):
-            name = self.label_names[int(sources[sources == targets][0])]
-            raise InputError(f"The graph has an edge from label '{name}' to itself.")
-        if not bool(((self.edge_sign == FRIEND) | (self.edge_sign == ENEMY)).all()):
-            raise InputError("Every edge's sign must be 1 (friend) or -1 (enemy).")
-        key = targets * self.num_nodes + sources
-        twice = key[1:] == key[:-1]
-        if bool(twice.any()):
-            edge = int(twice.nonzero()[0])
-            first, second = (self.label_names[int(end[edge])] for end in (sources, targets))
-            raise InputError(f"The graph has two edges between labels '{first}' and '{second}'.")
 
     def adjacency(self, sign: int) -> csr_array:
         """Return A⁺ or A⁻ as counts; int64, (labels, labels)."""
@@ -91,7 +96,7 @@ class SignedLabelGraph(Data):
             "sign": self.edge_sign[upper].contiguous(),
             "weight": self.edge_weight[upper].contiguous(),
         }
-        file = folder / "graph.safetensors"
+        file = folder / EDGES
         save_file(tensors, file)
         content = {
             "labels": self.label_names,
@@ -101,17 +106,20 @@ class SignedLabelGraph(Data):
             "provenance": self.provenance,
             "sha256": sha256_of(file),
         }
+        if self.pruned:
+            save_file(to_tensors(self.pruned), folder / NEIGHBOURHOODS)
+            content["neighbourhoods_sha256"] = sha256_of(folder / NEIGHBOURHOODS)
         write_manifest(folder, "graph", content)
 
     @classmethod
     def load(cls, path: Path) -> "SignedLabelGraph":
         """Read a folder that `save` wrote."""
         manifest = read_manifest(path, "graph")
-        file = path / "graph.safetensors"
-        if not file.is_file() or sha256_of(file) != manifest.get("sha256"):
-            raise InputError(f"{file} is missing or damaged: it is not the file that its manifest describes.")
-        tensors = load_file(file)
+        tensors = _load(path / EDGES, manifest.get("sha256"))
         names = tuple(manifest["labels"])
+        pruned = None
+        if (digest := manifest.get("neighbourhoods_sha256")) is not None:
+            pruned = from_tensors(_load(path / NEIGHBOURHOODS, digest), len(names))
         return cls.from_pairs(
             names,
             tensors["pairs"],
@@ -119,6 +127,18 @@ class SignedLabelGraph(Data):
             tensors["weight"],
             manifest["hops"],
             manifest["provenance"],
+            pruned,
+        )
+
+    def part(self, places: Sequence[int]) -> "SignedLabelGraph":
+        """Return the graph of only the labels at some places, in that order, and of the edges between them."""
+        new = torch.full((self.num_nodes,), -1)
+        new[list(places)] = torch.arange(len(places))
+        ends = new[self.edge_index]
+        kept = (ends >= 0).all(dim=0) & (self.edge_index[0] < self.edge_index[1])
+        names = tuple(self.label_names[place] for place in places)
+        return SignedLabelGraph.from_pairs(
+            names, ends[:, kept], self.edge_sign[kept], self.edge_weight[kept], self.hops, self.provenance
         )
 
     def to_networkx(self) -> "nx.Graph[str]":
@@ -150,4 +170,50 @@ class SignedLabelGraph(Data):
 
     def write_graphml(self, path: Path) -> None:
         """Write GraphML, which Gephi, Cytoscape and networkx read."""
-        write_file(path, lambda temporary: nx.write_graphml(self.to_networkx(), temporary))
+        write_file(path, self._write_graphml)
+
+    def _write_graphml(self, path: Path) -> None:
+        names = [quoteattr(name) for name in self.label_names]
+        upper = self.edge_index[0] < self.edge_index[1]
+        columns = (self.edge_index[0], self.edge_index[1], self.edge_sign, self.edge_weight)
+        edges = zip(*(column[upper].tolist() for column in columns), strict=True)
+        with path.open("w", encoding="utf-8") as file:
+            file.write(_GRAPHML_HEAD)
+            file.write(f'<graph edgedefault="undirected"><data key="hops">{self.hops}</data>\n')
+            file.writelines(f"<node id={name}/>\n" for name in names)
+            file.writelines(
+                f"<edge source={names[source]} target={names[target]}>"
+                f'<data key="sign">{sign}</data><data key="weight">{weight!r}</data></edge>\n'
+                for source, target, sign, weight in edges
+            )
+            file.write("</graph></graphml>\n")
+
+
+_GRAPHML_HEAD = """<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="hops" for="graph" attr.name="hops" attr.type="int"/>
+<key id="sign" for="edge" attr.name="sign" attr.type="int"/>
+<key id="weight" for="edge" attr.name="weight" attr.type="double"/>
+"""
+
+
+def _load(file: Path, digest: str | None) -> dict[str, Tensor]:
+    if not file.is_file() or sha256_of(file) != digest:
+        raise InputError(f"{file} is missing or damaged: it is not the file that its manifest describes.")
+    return load_file(file)
+
+
+def _check_pairs(label_names: Sequence[str], pairs: Tensor, sign: Tensor) -> None:
+    same = pairs[0] == pairs[1]
+    if bool(same.any()):
+        name = label_names[int(pairs[0][same][0])]
+        raise InputError(f"The graph has an edge from label '{name}' to itself.")
+    if not bool(((sign == FRIEND) | (sign == ENEMY)).all()):
+        raise InputError("Every edge's sign must be 1 (friend) or -1 (enemy).")
+
+
+def _check_once(label_names: Sequence[str], keys: NDArray[np.int64]) -> None:
+    twice = np.flatnonzero(keys[1:] == keys[:-1])
+    if len(twice):
+        target, source = divmod(int(keys[twice[0]]), len(label_names))
+        raise InputError(f"The graph has two edges between labels '{label_names[source]}' and '{label_names[target]}'.")

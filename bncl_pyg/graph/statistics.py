@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from bncl_pyg.graph.neighbourhoods import Neighbourhood, balanced_neighbourhoods
+from bncl_pyg.graph.neighbourhoods import check_hops, each_neighbourhood
 from bncl_pyg.graph.signed import ENEMY, FRIEND, SignedLabelGraph
+from bncl_pyg.graph.walks import Neighbourhood
 
 DENSE = 0.5
 """From this share of all label pairs on, a neighbourhood is called dense."""
+MOST_STEPS, MOST_ENTRIES = 10**9, 5 * 10**7
+"""A sparse product that needs more additions, or may have more entries, is not computed just to describe a graph."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,13 @@ class GraphStatistics:
     labels: int
     friends: int
     enemies: int
-    triangles: int
+    triangles: int | None
+    """`None` where they are too many to count."""
     balanced_triangles: float | None
-    """The share of triangles with an even number of enemies; `None` where there is no triangle."""
+    """The share of triangles with an even number of enemies; `None` where there is none, or they are not counted."""
     hops: list[HopStatistics]
+    left_out: list[str]
+    """A sentence for each thing that was too large to count."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers, lists and dictionaries."""
@@ -52,21 +58,57 @@ class GraphStatistics:
                     f"At hop {hop.hop}, {density:.0%} of all pairs of labels are neighbours: sparsity is lost and "
                     f"labels can hardly be told apart; use fewer hops or percentiles further out."
                 )
-        return found
+        return found + self.left_out
 
 
-def graph_statistics(graph: SignedLabelGraph, hops: int | None = None) -> GraphStatistics:
-    """Count edges, triangles and neighbours; everything by sparse products."""
-    triangles, balanced = _triangles(graph)
-    neighbourhoods = balanced_neighbourhoods(graph, hops)
+def graph_statistics(graph: SignedLabelGraph, hops: int | None = None, *, triangles: bool = True) -> GraphStatistics:
+    """Count edges, triangles and neighbours; everything by sparse products, and only those that are not too large.
+
+    Args:
+        graph: the signed label graph.
+        hops: over how many hops; the graph's own if not given.
+        triangles: whether to count them.
+    """
+    wanted = check_hops(graph, hops)
+    described: list[HopStatistics] = []
+    left_out: list[str] = []
+    for hood in each_neighbourhood(graph):
+        described.append(_hop(graph, len(described) + 1, hood))
+        if len(described) == wanted:
+            break
+        if not graph.pruned and _too_large(_steps(graph, hood), graph.num_nodes):
+            left_out.append(
+                f"Hop {len(described) + 1} is not counted, because it has too many walks: build the graph with "
+                f"--max-neighbours to keep it sparse."
+            )
+            break
+    counted = balanced = None
+    if triangles:
+        degrees = np.bincount(graph.edge_index[1].numpy(), minlength=graph.num_nodes)
+        if _too_large(int((degrees**2).sum()), graph.num_nodes):
+            left_out.append("Triangles are not counted, because labels with very many neighbours have too many.")
+        else:
+            counted, balanced = _triangles(graph)
     return GraphStatistics(
         labels=graph.num_nodes,
         friends=graph.count(FRIEND),
         enemies=graph.count(ENEMY),
-        triangles=triangles,
-        balanced_triangles=balanced / triangles if triangles else None,
-        hops=[_hop(graph, number, hood) for number, hood in enumerate(neighbourhoods, start=1)],
+        triangles=counted,
+        balanced_triangles=balanced / counted if counted and balanced is not None else None,
+        hops=described,
+        left_out=left_out,
     )
+
+
+def _steps(graph: SignedLabelGraph, hood: Neighbourhood) -> int:
+    """Return how many additions the hop after this one needs without pruning."""
+    degrees = np.bincount(graph.edge_index[0].numpy(), minlength=graph.num_nodes)
+    entries = np.diff(hood.friends.indptr) + np.diff(hood.enemies.indptr)
+    return int(degrees @ entries)
+
+
+def _too_large(steps: int, labels: int) -> bool:
+    return steps > MOST_STEPS or min(steps, 2 * labels**2) > MOST_ENTRIES
 
 
 def _hop(graph: SignedLabelGraph, number: int, hood: Neighbourhood) -> HopStatistics:

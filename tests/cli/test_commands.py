@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bncl_cli.main import app
 from bncl_cli.show import err
@@ -13,6 +14,7 @@ from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.demo import demo_folder
 from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.nli import Features, write_features
+from bncl_pyg.nli.encoder import SentenceEncoder
 from bncl_pyg.training import Trainer
 
 Bncl = Callable[..., Result]
@@ -175,6 +177,69 @@ def test_graph_commands(bncl: Bncl, folder: Path) -> None:
     refused(bncl("graph", "plot", out, "--out", folder / "g.bmp"), "must end in .png")
     refused(bncl("graph", "stats", folder / "features"), "is a bncl features folder, but a graph folder is needed")
     assert not (folder / "x").exists()
+
+
+def test_a_graph_of_neighbours_pruned_at_every_hop(bncl: Bncl, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    names = [f"word{place}" for place in range(40)]
+    (tmp_path / "labels.txt").write_text("\n".join([*names, *(f"unknown{place}" for place in range(25))]))
+    rows = (" ".join([name, *map(str, generator.normal(size=6).round(4))]) for name in names)
+    (tmp_path / "w.txt").write_text("\n".join(rows) + "\n")
+    words = ["graph", "build", tmp_path / "labels.txt", "--embeddings", tmp_path / "w.txt", "--out", tmp_path / "g"]
+    made = bncl(*words, "--neighbours", 4, "--max-neighbours", 3, "--hops", 3, "--memory", 2)
+    assert made.exit_code == 0, made.output
+    graph = SignedLabelGraph.load(tmp_path / "g")
+    assert f"65 labels, {graph.count(1)} pairs of friends, {graph.count(-1)} pairs of enemies" in made.output
+    assert graph.provenance["search"] == "exact"
+    assert [np.bincount(hood.friends.indices).max() for hood in graph.pruned] == [3, 3, 3]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "labels.txt", "w.txt"]
+    stats = bncl("graph", "stats", tmp_path / "g")
+    assert "… and 5 more" in stats.output.replace("\n", " ")
+    refused(bncl("graph", "stats", tmp_path / "g", "--hops", 4), "build it again with --hops 4")
+    assert bncl("graph", "plot", tmp_path / "g", "--out", tmp_path / "g.svg", "--most", 10).output.endswith(
+        "10 of 65 labels.\n"
+    )
+    assert bncl("graph", "export", tmp_path / "g", "--out", tmp_path / "g.graphml").exit_code == 0
+
+    words[-1] = tmp_path / "x"
+    refused(
+        bncl(*words, "--neighbours", 4, "--percentiles", 5, 95), "--percentiles and --neighbours exclude each other"
+    )
+    refused(bncl(*words, "--neighbours", 20), "each of 40 labels with a vector can have 1 to 19")
+    refused(bncl(*words, "--neighbours", 0), "--neighbours")
+    refused(
+        bncl(*words, "--memory", "1e-6"), "connect 78 pairs of 40 labels, which takes", "use --neighbours 10 instead"
+    )
+    refused(bncl(*words, "--memory", 0), "memory budget must be above 0 GB")
+    assert not (tmp_path / "x").exists()
+    assert not (tmp_path / ".x.blocks").exists()
+
+
+def test_too_many_pairs_are_refused_before_the_labels_are_read(
+    bncl: Bncl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "labels.txt").write_text("\n".join(f"label {place}" for place in range(200)))
+    monkeypatch.setattr(SentenceEncoder, "embedded", lambda: pytest.fail("the encoder was loaded"))
+    result = bncl("graph", "build", tmp_path / "labels.txt", "--out", tmp_path / "g", "--memory", "1e-5")
+    refused(result, "connect 1,990 pairs of 200 labels", "use --neighbours 10 instead")
+
+
+def test_a_stopped_graph_build_goes_on(bncl: Bncl, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["graph", "build", folder / "labels.jsonl", "--neighbours", 2, "--max-neighbours", 2, "--out", folder / "n"]
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as stopping:
+        stopping.setattr(SignedLabelGraph, "save", interrupt)
+        stopped = bncl(*words)
+    assert stopped.exit_code != 0
+    assert "the same command goes on" in stopped.stderr
+    finished = sorted(file.name.split(".")[0] for file in (folder / ".n.blocks").glob("*.block"))
+    assert finished == ["hop1", "hop2", "nearest", "vectors"]
+    monkeypatch.setattr(SentenceEncoder, "encode", lambda *_: pytest.fail("a label was read again"))
+    assert bncl(*words).exit_code == 0
+    assert not (folder / ".n.blocks").exists()
 
 
 def test_rough_priors(bncl: Bncl, folder: Path, labels: LabelSet) -> None:

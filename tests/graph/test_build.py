@@ -5,7 +5,7 @@ import pytest
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph import LabelVectors, build, build_graph
+from bncl_pyg.graph import LabelVectors, build, build_graph, default_graph, edges
 
 
 def labels_of(count: int) -> LabelSet:
@@ -15,7 +15,7 @@ def labels_of(count: int) -> LabelSet:
 
 @pytest.mark.parametrize("block", [3, 1024])
 def test_edges_are_the_tails_of_all_distinct_pairs(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "BLOCK_ROWS", block)
+    monkeypatch.setattr(edges, "MOST_ROWS", block)
     vectors = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
     graph = build_graph(labels_of(20), LabelVectors(vectors, "random"), (10, 90))
 
@@ -60,3 +60,49 @@ def test_labels_that_cannot_be_told_apart_are_refused() -> None:
         build_graph(labels_of(3), LabelVectors(np.diag([1.0, 0, 0]).astype(np.float32), "by hand"))
     with pytest.raises(InputError, match="at least 1 hop"):
         build_graph(labels_of(3), LabelVectors(np.eye(3, dtype=np.float32), "by hand"), hops=0)
+
+
+def test_neighbours_go_round_labels_without_vector() -> None:
+    vectors = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+    whole = build_graph(labels_of(12), LabelVectors(vectors, "random"), neighbours=3)
+    extended = np.insert(vectors, 3, 0, axis=0)
+    graph = build_graph(labels_of(13), LabelVectors(extended, "random"), neighbours=3, max_neighbours=2)
+    expected = whole.edge_index + (whole.edge_index >= 3)
+    assert (graph.edge_index == expected).all()
+    assert (graph.edge_sign == whole.edge_sign).all()
+    assert graph.provenance["neighbours"] == 3
+    for hood in graph.pruned:
+        assert 3 not in hood.friends.indices
+        assert 3 not in hood.enemies.indices
+
+
+def test_options_that_make_no_sense() -> None:
+    vectors = LabelVectors(np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32), "random")
+    with pytest.raises(InputError, match="by percentiles or by neighbours, but both are given"):
+        build_graph(labels_of(9), vectors, (5, 95), neighbours=2)
+    with pytest.raises(InputError, match="memory budget must be above 0 GB, but is 0"):
+        build_graph(labels_of(9), vectors, memory=0)
+    with pytest.raises(InputError, match=r"connect 4 pairs of 9 labels, which takes 0\.0 GB"):
+        build_graph(labels_of(9), vectors, memory=1e-9)
+    broken = vectors.vectors.copy()
+    broken[4, 1] = np.nan
+    with pytest.raises(InputError, match="The vector of label 'l4' from random holds a number that is not finite"):
+        build_graph(labels_of(9), LabelVectors(broken, "random"))
+
+
+def test_very_many_names_are_not_all_shown(caplog: pytest.LogCaptureFixture) -> None:
+    vectors = np.zeros((40, 3), dtype=np.float32)
+    vectors[:10] = np.random.default_rng(0).normal(size=(10, 3))
+    graph = build_graph(labels_of(40), LabelVectors(vectors, "random"))
+    assert caplog.messages[0].endswith("l28, l29 … and 10 more.")
+    assert len(graph.provenance["labels_without_vector"]) == 30
+
+
+def test_the_graph_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("gold", "silver", "wheat", "corn", "oil", "gas", "ship", "money")
+    labels = LabelSet(names, names)
+    assert default_graph(labels).provenance["percentiles"] == [5, 95]
+    monkeypatch.setattr(build, "FEW_LABELS", 7)
+    monkeypatch.setattr(build, "NEIGHBOURS", 2)
+    graph = default_graph(labels)
+    assert (graph.provenance["neighbours"], graph.provenance["max_neighbours"], len(graph.pruned)) == (2, 2, 2)

@@ -52,6 +52,23 @@ def test_networkx_and_graphml_round_trip(graph: SignedLabelGraph, tmp_path: Path
     assert torch.allclose(graph.edge_weight, again.edge_weight)
 
 
+def test_names_with_signs_of_xml_survive_graphml(tmp_path: Path) -> None:
+    names = ("A & B", "<c>", 'say "x"', "it's", "a\tb", "ä … 日")
+    pairs = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+    graph = SignedLabelGraph.from_pairs(names, pairs, torch.tensor([1, -1, 1, -1, 1]), torch.rand(5), hops=3)
+    graph.write_graphml(tmp_path / "g.graphml")
+    again = SignedLabelGraph.from_networkx(nx.read_graphml(tmp_path / "g.graphml"))
+    assert same(graph, again)
+
+
+def test_a_part_keeps_the_edges_within(graph: SignedLabelGraph) -> None:
+    part = graph.part([4, 0, 1])
+    assert part.label_names == ["money", "gold", "silver"]
+    whole = graph.to_networkx()
+    assert nx.utils.graphs_equal(part.to_networkx(), nx.Graph(whole.subgraph(part.label_names)))
+    assert 0 < part.num_edges < graph.num_edges
+
+
 def test_graphs_that_are_no_signed_label_graphs_are_refused() -> None:
     with pytest.raises(InputError, match="undirected"):
         SignedLabelGraph.from_networkx(nx.DiGraph([("a", "b")]))

@@ -2,8 +2,9 @@ from itertools import combinations
 
 import networkx as nx
 import numpy as np
+import pytest
 
-from bncl_pyg.graph import SignedLabelGraph, graph_statistics
+from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, graph_statistics, statistics
 
 
 def test_a_graph_by_hand() -> None:
@@ -55,3 +56,31 @@ def test_lost_sparsity_is_said() -> None:
     pair.add_nodes_from("cde")
     assert graph_statistics(SignedLabelGraph.from_networkx(pair), hops=2).warnings() == []
     assert graph_statistics(SignedLabelGraph.from_networkx(pair)).balanced_triangles is None
+
+
+def test_what_is_too_large_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    star = nx.star_graph(30)
+    nx.set_edge_attributes(star, 1, "sign")
+    graph = SignedLabelGraph.from_networkx(star)
+    assert graph_statistics(graph, hops=2).left_out == []
+    monkeypatch.setattr(statistics, "MOST_STEPS", 900)  # the centre alone has 30 × 30
+    found = graph_statistics(graph, hops=3)
+    assert found.triangles is None
+    assert found.balanced_triangles is None
+    assert len(found.hops) == 1
+    assert [sentence[:30] for sentence in found.warnings()] == [
+        "Hop 2 is not counted, because ",
+        "Triangles are not counted, bec",
+    ]
+    monkeypatch.setattr(statistics, "MOST_STEPS", 1000)
+    monkeypatch.setattr(statistics, "MOST_ENTRIES", 900)
+    assert graph_statistics(graph, hops=3, triangles=False).left_out[0].startswith("Hop 2")
+
+
+def test_a_pruned_graph_is_described_by_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "MOST_STEPS", 0)
+    star = nx.star_graph(30)
+    nx.set_edge_attributes(star, 1, "sign")
+    graph = SignedLabelGraph.from_networkx(star)
+    graph.pruned = balanced_neighbourhoods(graph, 2)
+    assert len(graph_statistics(graph).hops) == 2

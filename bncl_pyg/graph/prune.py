@@ -1,0 +1,193 @@
+"""Neighbourhoods that stay sparse: hop by hop, each label keeps only its strongest friends and enemies.
+
+A hop is one sparse matrix with a row a target v and two columns a source u: one says that u is v's friend, the other,
+`labels` further right, that u is v's enemy. So a single product takes all signed walks one step further.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array, vstack
+from torch import Tensor
+
+from bncl_pyg.errors import InputError
+from bncl_pyg.graph.blocks import Arrays, Work, hash_of
+from bncl_pyg.graph.nearest import topmost
+from bncl_pyg.graph.neighbourhoods import MANY
+from bncl_pyg.graph.signed import ENEMY, SignedLabelGraph
+from bncl_pyg.graph.walks import Neighbourhood
+
+BYTES_AN_ENTRY = 100
+"""What an entry takes before pruning at its peak: the product's, and what ranks it."""
+BYTES_A_KEPT_ENTRY = 40
+"""What an entry takes after pruning: as a factor of the next product and in its neighbourhood."""
+BLOCK_SHARE = 1 / 8
+MOST_ROWS = 16_384
+_COSINES_AT_ONCE = 2**14
+
+
+def pruned_neighbourhoods(
+    graph: SignedLabelGraph, units: NDArray[np.float32], max_neighbours: int, memory: float, work: Work
+) -> list[Neighbourhood]:
+    """Return the neighbourhoods at all the graph's hops, each label's friends and enemies pruned to the strongest.
+
+    Strongest are the sources with the most walks, then friends with the highest and enemies with the lowest cosine,
+    then the first in the labels' order. Later hops walk only over kept edges:
+
+    .. math::
+        E^{(k,+)} &= E^{(k-1,+)} E^{(1,+)} + E^{(k-1,-)} E^{(1,-)} \\\\
+        E^{(k,-)} &= E^{(k-1,+)} E^{(1,-)} + E^{(k-1,-)} E^{(1,+)}
+
+    where row v of each :math:`E` has v's sources, at most `max_neighbours`; a `Neighbourhood` holds the transposes.
+
+    Args:
+        graph: the signed label graph.
+        units: vectors of length 1, or 0 where a label has none, (labels, dimensions).
+        max_neighbours: how many friends and how many enemies each label keeps at each hop.
+        memory: the budget in GB that decides how many rows are multiplied at a time.
+        work: keeps finished blocks.
+    """
+    if max_neighbours < 1:
+        raise InputError(f"Each label must keep at least 1 neighbour, but max_neighbours is {max_neighbours}.")
+    pruning = _Pruning(torch.from_numpy(units), max_neighbours, memory, work)
+    made_from = hash_of(units, graph.edge_index.numpy(), graph.edge_sign.numpy(), max_neighbours)
+    found = [first := pruning.first(graph, made_from)]
+    # Along an enemy's edge, friends become enemies and enemies friends.
+    step = vstack([first, _turned(first, len(units))], format="csr")
+    while len(found) < graph.hops:
+        found.append(pruning.further(found[-1], step, f"hop{len(found) + 1}", made_from))
+    return [_neighbourhood(hop, len(units)) for hop in found]
+
+
+class _Pruning:
+    def __init__(self, units: Tensor, most: int, memory: float, work: Work) -> None:
+        self.units, self.most, self.memory, self.work = units, most, memory, work
+        self.labels = len(units)
+        self.kept = 0
+
+    def first(self, graph: SignedLabelGraph, made_from: str) -> csr_array:
+        """Return the graph's edges, pruned: of each pair there is one walk, so that only the cosine decides."""
+        starts = np.searchsorted(graph.edge_index[1].numpy(), np.arange(self.labels + 1))
+        sources, signs = graph.edge_index[0].numpy(), graph.edge_sign.numpy()
+        cuts = self._cuts(np.diff(starts), "hop1")
+
+        def compute(number: int) -> Arrays:
+            begin, end = cuts[number : number + 2]
+            here = slice(starts[begin], starts[end])
+            columns = sources[here] + np.where(signs[here] == ENEMY, self.labels, 0)
+            ones = np.ones(len(columns), dtype=np.int64)
+            return self._strongest(self._matrix(ones, columns, starts[begin : end + 1] - starts[begin]), begin)
+
+        return self._collect("hop1", made_from, cuts, compute)
+
+    def further(self, last: csr_array, step: csr_array, stage: str, made_from: str) -> csr_array:
+        """Go one step further from a hop, and prune."""
+        entries = last.astype(bool).astype(np.int64) @ np.diff(step.indptr)
+        cuts = self._cuts(entries, stage)
+
+        def compute(number: int) -> Arrays:
+            begin, end = cuts[number : number + 2]
+            product = last[begin:end] @ step
+            product.data = np.minimum(product.data, MANY)
+            return self._strongest(product, begin)
+
+        return self._collect(stage, made_from, cuts, compute)
+
+    def _cuts(self, entries: NDArray[np.int64], stage: str) -> list[int]:
+        """Return where blocks of rows begin and end, so that each one's entries before pruning fit into the budget."""
+        self._check_memory(entries, stage)
+        most = self.memory * 1e9 * BLOCK_SHARE / BYTES_AN_ENTRY
+        ends = np.cumsum(entries)
+        cuts = [0]
+        while cuts[-1] < self.labels:
+            begin = cuts[-1]
+            fitting = int(np.searchsorted(ends, ends[begin] - entries[begin] + most, side="right"))
+            cuts.append(min(max(fitting, begin + 1), begin + MOST_ROWS, self.labels))
+        return cuts
+
+    def _check_memory(self, entries: NDArray[np.int64], stage: str) -> None:
+        """Raise unless what is kept of all hops up to this one fits into the budget."""
+        self.kept += int(np.minimum(entries, 2 * min(self.most, self.labels)).sum())
+        needed = self.kept * BYTES_A_KEPT_ENTRY / 1e9
+        if needed > self.memory:
+            raise InputError(
+                f"With {self.most} neighbours a label, hops 1 to {stage.removeprefix('hop')} may keep {self.kept:,} "
+                f"neighbours, which takes {needed:.1f} GB, but the memory budget is {self.memory:g} GB: "
+                f"use a smaller --max-neighbours, fewer --hops, or more --memory."
+            )
+
+    def _collect(self, stage: str, made_from: str, cuts: list[int], compute: Callable[[int], Arrays]) -> csr_array:
+        blocks = list(self.work.blocks(stage, hash_of(made_from, cuts), len(cuts) - 1, compute))
+        sizes, columns, walks = (
+            np.concatenate([block[name] for block in blocks]) for name in ("sizes", "sources", "walks")
+        )
+        return self._matrix(walks.astype(np.int64), columns, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]))
+
+    def _matrix(self, walks: NDArray[np.int64], columns: NDArray[np.int64], starts: NDArray[np.int64]) -> csr_array:
+        found = csr_array((walks, columns, starts), shape=(len(starts) - 1, 2 * self.labels))
+        found.sort_indices()
+        return found
+
+    def _strongest(self, counts: csr_array, begin: int) -> Arrays:
+        """Return what is kept of some rows, the first of which is the target `begin`."""
+        counts.sort_indices()
+        walks, columns = torch.from_numpy(counts.data), torch.from_numpy(counts.indices.astype(np.int64))
+        rows = torch.from_numpy(np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)))
+        # A target's friends, and after them its enemies, are a group.
+        sizes = torch.bincount(2 * rows + (columns >= self.labels), minlength=2 * counts.shape[0])
+        kept = torch.ones(len(walks), dtype=torch.bool)
+        starts = sizes.cumsum(0) - sizes
+        for groups in _of_like_size(sizes, self.most):
+            places = torch.arange(int(sizes[groups].max()))
+            inside = places < sizes[groups, None]
+            members = (starts[groups, None] + places).clamp_(max=len(walks) - 1)
+            walked = walks[members].masked_fill_(~inside, 0)
+            least = walked.topk(self.most, dim=1).values[:, -1:]
+            # More walks than the last that is kept: kept for sure. As many: the cosine decides.
+            strength = torch.where(walked > least, 2.0 + places, -torch.inf)
+            contested = inside & (walked == least)
+            entries = members[contested]
+            sources = columns[entries]
+            cosines = self._cosines(rows[entries] + begin, sources % self.labels)
+            strength[contested] = torch.where(sources < self.labels, cosines, -cosines)
+            _, best = topmost(strength, self.most)
+            kept[members[inside]] = False
+            kept[members.gather(1, best)] = True
+        return {
+            "sizes": torch.bincount(rows[kept], minlength=counts.shape[0]).numpy().astype(np.int32),
+            "sources": columns[kept].numpy().astype(np.int32),
+            "walks": walks[kept].numpy().astype(np.int32),
+        }
+
+    def _cosines(self, targets: Tensor, sources: Tensor) -> Tensor:
+        found = torch.empty(len(targets))
+        for start in range(0, len(targets), _COSINES_AT_ONCE):
+            here = slice(start, start + _COSINES_AT_ONCE)
+            found[here] = torch.linalg.vecdot(self.units[targets[here]], self.units[sources[here]])
+        return found
+
+
+def _of_like_size(sizes: Tensor, most: int) -> Iterator[Tensor]:
+    """Yield the places of groups with more than `most` members, those together whose sizes differ at most twofold."""
+    largest = int(sizes.max())
+    while most < largest:
+        groups = ((sizes > most) & (sizes <= 2 * most)).nonzero()[:, 0]
+        if len(groups):
+            yield groups
+        most *= 2
+
+
+def _turned(hop: csr_array, labels: int) -> csr_array:
+    """Return a hop with friends and enemies exchanged."""
+    turned = csr_array((hop.data, (hop.indices + labels) % (2 * labels), hop.indptr), shape=hop.shape)
+    turned.sort_indices()
+    return turned
+
+
+def _neighbourhood(hop: csr_array, labels: int) -> Neighbourhood:
+    def transposed(part: csr_array) -> csr_array:
+        return csc_array((part.data, part.indices, part.indptr), shape=(labels, labels)).tocsr()
+
+    return Neighbourhood(transposed(hop[:, :labels]), transposed(hop[:, labels:]))

@@ -1,0 +1,53 @@
+"""The neighbourhood at one hop: between which labels signed walks go, how many, and how that is stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Who is whose friend and enemy at one hop; u is in v's neighbourhood where the count at (u, v) is above 0.
+
+    Args:
+        friends: D^(k,+), walks of k edges with an even number of enemies; int64, (labels, labels).
+        enemies: D^(k,−), walks of k edges with an odd number of enemies; int64, (labels, labels).
+    """
+
+    friends: csr_array
+    enemies: csr_array
+
+    def edge_indices(self) -> tuple[Tensor, Tensor]:
+        """Return friends and enemies as edge indices, (2, edges), from u to v."""
+        return _edge_index(self.friends), _edge_index(self.enemies)
+
+
+def to_tensors(hops: Sequence[Neighbourhood]) -> dict[str, Tensor]:
+    """Return the neighbourhoods at hops 1, 2, … as named tensors; indices and counts are int32."""
+    tensors = {}
+    for hop, hood in enumerate(hops, start=1):
+        for kind, counts in (("friends", hood.friends), ("enemies", hood.enemies)):
+            tensors[f"{hop}.{kind}.starts"] = torch.from_numpy(counts.indptr.astype(np.int64))
+            tensors[f"{hop}.{kind}.targets"] = torch.from_numpy(counts.indices.astype(np.int32))
+            tensors[f"{hop}.{kind}.walks"] = torch.from_numpy(counts.data.astype(np.int32))
+    return tensors
+
+
+def from_tensors(tensors: dict[str, Tensor], labels: int) -> list[Neighbourhood]:
+    """Return the neighbourhoods that `to_tensors` wrote down."""
+
+    def counts(hop: int, kind: str) -> csr_array:
+        starts, targets, walks = (tensors[f"{hop}.{kind}.{part}"].numpy() for part in ("starts", "targets", "walks"))
+        return csr_array((walks.astype(np.int64), targets, starts), shape=(labels, labels))
+
+    hops = max(int(name.split(".")[0]) for name in tensors)
+    return [Neighbourhood(counts(hop, "friends"), counts(hop, "enemies")) for hop in range(1, hops + 1)]
+
+
+def _edge_index(counts: csr_array) -> Tensor:
+    entries = counts.tocoo()
+    return torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
