@@ -144,9 +144,9 @@ def _pairs(found: Found) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     labels = len(found.places)
     others = found.places.astype(np.int64)
     own = np.arange(labels)[:, None]
-    keys = (np.minimum(own, others) * labels + np.maximum(own, others))[others >= 0]
+    keys = (np.minimum(own, others) * labels + np.maximum(own, others)).ravel()
     keys, first = np.unique(keys, return_index=True)
-    return keys, found.cosines[found.places >= 0][first]
+    return keys, found.cosines.ravel()[first]
 
 
 class Clusters:
@@ -214,13 +214,16 @@ class Clusters:
         self._quantizer, self._index = quantizer, index  # the index does not keep its quantizer alive
 
     def _search(self, places: NDArray[np.int64], sign: int, probes: int) -> Found:
-        """Search with the labels' vectors, or with the opposite ones; a place is -1 where too few were found."""
+        """Search with the labels' vectors, or with the opposite ones; in more clusters where too few are found."""
         self._index.nprobe = probes
         cosines, found = self._index.search(self.units[places] * np.float32(sign), self.neighbours + 1)
         absent = (found == places[:, None]) | (found < 0)
         order = np.lexsort((found, -cosines, absent))[:, : self.neighbours]
         found = np.take_along_axis(np.where(absent, -1, found), order, axis=1)
         cosines = np.clip(np.take_along_axis(cosines, order, axis=1), -1, 1) * np.float32(sign)
+        few = (found < 0).any(axis=1)
+        if probes < self.clusters and few.any():
+            found[few], cosines[few] = self._search(places[few], sign, min(4 * probes, self.clusters))
         return Found(found.astype(np.int32), cosines)
 
     def _tuned(self) -> tuple[list[int], list[float]]:
@@ -242,5 +245,5 @@ class Clusters:
         """Return which share of the true neighbours is found; `worst` is how near the last of them is."""
         found = self._search(sample, sign, probes)
         # Whoever is as near as the last true neighbour is as good; 1e-6 is how far two sums of the same may differ.
-        right = (found.places >= 0) & (found.cosines * sign >= worst - 1e-6)
+        right = found.cosines * sign >= worst - 1e-6
         return float(right.mean())

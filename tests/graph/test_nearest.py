@@ -107,6 +107,17 @@ def test_faiss_in_all_clusters_is_exact(monkeypatch: pytest.MonkeyPatch) -> None
     assert signs_of(found) == by_hand(units, 4)
 
 
+def test_faiss_finds_as_many_as_asked_for_even_in_small_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(nearest, "EXACT_LABELS", 10)
+    monkeypatch.setattr(nearest, "RECALL", 0)  # one cluster is enough
+    found, about = neighbour_edges(clustered(200), 8, 8, Work())
+    assert about["probes"] == [1, 1]
+    for sign in (1, -1):
+        degrees = np.bincount(found.pairs[:, found.signs == sign].ravel(), minlength=200)
+        assert degrees.min() >= (8 if sign > 0 else 1)
+
+
 def test_without_faiss_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(nearest, "EXACT_LABELS", 10)
