@@ -27,7 +27,7 @@ from bncl_pyg.hub import local_folder
 from bncl_pyg.nli import Features, load_scorer, score_texts
 from bncl_pyg.nli.scorer import TEMPLATE, Scorer
 from bncl_pyg.nn import BNCL, CollectiveModel
-from bncl_pyg.nn.collective import as_state, from_state
+from bncl_pyg.nn.collective import as_state, decided, from_state
 from bncl_pyg.nn.pairs import pairs_of
 from bncl_pyg.training import (
     Checkpoint,
@@ -198,7 +198,7 @@ class BNCLClassifier(BaseEstimator):
     def predict(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.bool_] | csr_array:
         """Return which labels each text has; boolean, (texts, labels), sparse where texts have candidates."""
         features = self._checked(texts)
-        decided = [said for said, _ in self._parts(features)]
+        decided = [said for said, _, _ in self._parts(features)]
         return self._shaped(features, decided)
 
     def predict_proba(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32] | csr_array:
@@ -209,12 +209,20 @@ class BNCLClassifier(BaseEstimator):
         where a label is predicted.
         """
         features = self._checked(texts)
-        return self._shaped(features, [likely for _, likely in self._parts(features)])
+        return self._shaped(features, [likely for _, likely, _ in self._parts(features)])
+
+    def decision_function(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32] | csr_array:
+        """Return what is above 0 where a label is predicted, and the higher the surer; (texts, labels), as above.
+
+        It ranks a text's labels. A text without any such label is still given its best one, if texts always have one.
+        """
+        features = self._checked(texts)
+        return self._shaped(features, [said for _, _, said in self._parts(features)])
 
     def predicted_rows(self, texts: Corpus | Sequence[str] | Features) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
         features = self._checked(texts)
-        rows = (row for said, likely in self._parts(features) for row in zip(said, likely, strict=True))
+        rows = (row for said, likely, _ in self._parts(features) for row in zip(said, likely, strict=True))
         for number, (said, likely) in enumerate(rows):
             places = said.nonzero()[:, 0]
             places = places[torch.argsort(-likely[places], stable=True)]
@@ -283,7 +291,7 @@ class BNCLClassifier(BaseEstimator):
             network.load_state_dict(load_file(weights))
             loaded.model_, loaded.log_ = network.eval(), [EpochLog(**entry) for entry in entries]
         else:
-            loaded.model_ = from_state(load_file(weights), manifest["network"], graph.edge_index).eval()
+            loaded.model_ = from_state(load_file(weights), manifest["network"], graph.heard()[0]).eval()
             loaded.log_ = [StageLog(**entry) for entry in entries]
         rows = read_rows(folder / "annotated.jsonl")
         loaded.annotated_ = {row.identifier("id"): tuple(row.strings("labels")) for row in rows}
@@ -294,8 +302,8 @@ class BNCLClassifier(BaseEstimator):
         loaded.about_ = {key: manifest[key] for key in known if key in manifest}
         return loaded
 
-    def _parts(self, features: Features) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield decisions and probabilities of some texts at a time, as the scores are."""
+    def _parts(self, features: Features) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield decisions, probabilities and the decision function of some texts at a time, as the scores are."""
         at_once = ROWS_AT_ONCE
         if features.candidates is not None and isinstance(self.model_, BNCL):
             at_once = CANDIDATE_ROWS_AT_ONCE
@@ -303,7 +311,7 @@ class BNCLClassifier(BaseEstimator):
             with torch.inference_mode():
                 yield self._part(features, slice(start, start + at_once))
 
-    def _part(self, features: Features, rows: slice) -> tuple[Tensor, Tensor]:
+    def _part(self, features: Features, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
         model, scores = self.model_, (features.entailment[rows], features.contradiction[rows])
         candidates = None if features.candidates is None else features.candidates[rows]
         if isinstance(model, CollectiveModel):
@@ -311,11 +319,13 @@ class BNCLClassifier(BaseEstimator):
             vectors = None if features.vectors is None else features.vectors[rows]
             words = None if features.words is None else features.words[rows]
             logits = model(*scores, model.inputs(vectors, words, len(scores[0])), pairs)
-            return model.decide(logits, pairs), model.probabilities(logits, pairs)
+            certain = model.certainty(logits, pairs)
+            return decided(certain, at_least_one=model.at_least_one), model.probabilities(logits, pairs), certain
         assert isinstance(model, BNCL)
         p, against = model(*scores) if candidates is None else model.of_candidates(*scores, candidates)
         ties_count = isinstance(self.recipe_, Recipe) and self.recipe_.ties_count
-        return (torch.ge if ties_count else torch.gt)(p, against), p / (p + against).clamp_min(1e-12)
+        said = (torch.ge if ties_count else torch.gt)(p, against)
+        return said, p / (p + against).clamp_min(1e-12), p - against
 
     def _scored(self, texts: Corpus | Sequence[str] | Features, labels: LabelSet | None) -> Features:
         """Return features as they are, and texts scored in memory."""
@@ -431,7 +441,7 @@ def _fingerprint(
     annotations = supervision.annotations
     return {
         "features": _digest(features.entailment, features.contradiction, *_whose(features)) + features.labels.digest(),
-        "graph": _digest(graph.edge_index, graph.edge_sign) + f"-{graph.hops}",
+        "graph": _digest(graph.edge_index, graph.edge_sign) + f"-{graph.hops}-{graph.provenance.get('max_neighbours')}",
         "priors": _digest(torch.from_numpy(supervision.prevalence)) + f"-{supervision.cardinality!r}",
         "annotated texts": _digest(
             torch.from_numpy(supervision.annotated),

@@ -79,6 +79,22 @@ class SignedLabelGraph(Data):
         ones = np.ones(len(sources), dtype=np.int64)
         return csr_array((ones, (sources, targets)), shape=(self.num_nodes, self.num_nodes))
 
+    def heard(self) -> tuple[Tensor, Tensor]:
+        """Return along which edges labels hear from their neighbours, and whether these are friends.
+
+        All edges; where neighbourhoods are pruned, those that are kept: a label that is far from all others would
+        otherwise have nearly as many enemies as there are labels.
+
+        Returns:
+            (2, edges), sorted by target, then source, and boolean, (edges,).
+        """
+        if not self.pruned:
+            return self.edge_index, self.edge_sign == FRIEND
+        friends, enemies = self.pruned[0].edge_indices()
+        both = torch.cat([friends, enemies], dim=1)
+        order = torch.argsort(both[1] * self.num_nodes + both[0])
+        return both[:, order], order < friends.shape[1]
+
     def count(self, sign: int) -> int:
         """Return how many pairs are friends or enemies."""
         return int((self.edge_sign == sign).sum()) // 2

@@ -158,8 +158,12 @@ class CollectiveModel(torch.nn.Module):
 
     def decide(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Return which labels each text has; boolean, (texts, labels), or of the pairs."""
+        return decided(self.certainty(logits, pairs), at_least_one=self.at_least_one)
+
+    def certainty(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
+        """Return what is above 0 where a label is predicted; (texts, labels), or of the pairs."""
         projected: Tensor = self.projections["decision"](self.steepness * logits, pairs)
-        return decided(projected, at_least_one=self.at_least_one)
+        return projected
 
 
 def free_logits(

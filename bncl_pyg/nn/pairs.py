@@ -176,8 +176,13 @@ class Candidates:
         """See `Pairs`."""
         if not inputs.shape[1]:
             return torch.zeros(self.candidates.shape)
+        columns = self._flat
+        if len(columns) < self.labels:
+            # Few texts: only their labels' weights are looked at.
+            occurring, columns = torch.unique(columns, return_inverse=True)
+            weights = weights[:, occurring]
         texts = torch.arange(self.texts).repeat_interleave(self.candidates.shape[1])
-        pattern = SparsePattern(texts, self._flat, (self.texts, self.labels), by_columns=False)
+        pattern = SparsePattern(texts, columns, (self.texts, weights.shape[1]), by_columns=False)
         empty = pattern.matrix(torch.zeros(len(self._flat)))
         found: Tensor = torch.sparse.sampled_addmm(empty, inputs, weights, beta=0.0).values()
         return found.view(self.candidates.shape)

@@ -16,7 +16,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from bncl_pyg.corpus import RoughPriors, Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph import SignedLabelGraph
-from bncl_pyg.graph.signed import FRIEND
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
 from bncl_pyg.nn.collective import FARTHEST, decided, free_logits
@@ -139,8 +138,9 @@ class DefaultTrainer:
         vectors = features.vectors if "vectors" in recipe.parts else None
         self.inputs = text_inputs(vectors, features.words, self.axes, len(features))
         self.turned = Inputs.of(self.inputs)
-        self.edges = graph.edge_index if "graph" in recipe.parts and graph.edge_index.shape[1] else None
-        self.friends = (graph.edge_sign == FRIEND).nonzero()[:, 0]
+        edges, are_friends = graph.heard()
+        self.edges = edges if "graph" in recipe.parts and edges.shape[1] else None
+        self.friends = are_friends.nonzero()[:, 0]
         self.strength = min(recipe.most_strength, recipe.text_strength / len(features))
 
     def settle(self, rough: RoughPriors) -> Supervision:

@@ -42,9 +42,10 @@ def settled(
       sum of the λ that are given.
     - λ, where nothing is known: see `estimated_prevalence`.
     - λ, where a word is known: "almost unseen" is two texts of the training texts, but at least a fiftieth of what the
-      average label has; and each further word so many times as common that all λ add up to κ, from 3 to 16 times. Labels with the same word are then spread,
-      to the power of 0.6, by the geometric mean of two estimates: `estimated_prevalence`, and how the labels share the
-      texts when a model trained with a first spread competes for them with the words as its prior.
+      average label has; and each further word so many times as common that all λ add up to κ, from 3 to 16 times.
+      Labels with the same word are then spread, to the power of 0.6, by the geometric mean of two estimates:
+      `estimated_prevalence`, and how the labels share the texts when a model trained with a first spread competes for
+      them with the words as its prior.
 
     Args:
         rough: what is known.

@@ -135,3 +135,23 @@ def test_too_little_memory_for_the_hops_is_said() -> None:
         a_graph(neighbours=20, max_neighbours=50, memory=0.0002)
     with pytest.raises(InputError, match="at least 1 neighbour, but 0"):
         a_graph(max_neighbours=0)
+
+
+@given(cases(), st.integers(1, 4))
+@settings(max_examples=30, deadline=None)
+def test_labels_hear_from_those_they_keep(case: Case, most: int) -> None:
+    graph, units = case
+    edges, friends = graph.heard()
+    assert torch.equal(edges, graph.edge_index)
+    graph.pruned = pruned_neighbourhoods(graph, units, most, 1.0, Work())
+    kept, are_friends = graph.heard()
+    key = kept[1] * graph.num_nodes + kept[0]
+    assert bool((key[1:] > key[:-1]).all())
+    signs = dict(zip(zip(*edges.tolist(), strict=True), friends.tolist(), strict=True))
+    assert all(
+        signs[edge] == sign for edge, sign in zip(zip(*kept.tolist(), strict=True), are_friends.tolist(), strict=True)
+    )
+    for wanted in (True, False):
+        counts = torch.bincount(kept[1][are_friends == wanted], minlength=graph.num_nodes)
+        offered = torch.bincount(edges[1][friends == wanted], minlength=graph.num_nodes)
+        assert torch.equal(counts, offered.clamp(max=most))

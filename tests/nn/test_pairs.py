@@ -38,6 +38,12 @@ def test_sums_and_products_are_those_of_the_whole_matrix_at_the_candidates(seed:
     assert torch.equal(pairs.counts, whole(torch.ones(TEXTS, WIDTH), pairs).sum(dim=0))
 
 
+def test_few_texts_look_at_few_labels() -> None:
+    pairs = some(2, texts=2, labels=50, width=3)
+    inputs, weights = torch.randn(2, 5), torch.randn(5, 50)
+    assert torch.allclose(pairs.linear(inputs, weights), (inputs @ weights).gather(1, pairs.candidates), atol=1e-5)
+
+
 def test_what_is_true_of_other_labels_is_left_out() -> None:
     pairs = some()
     truth = torch.rand(TEXTS, LABELS) > 0.5

@@ -386,6 +386,9 @@ def test_candidates_are_trained_on_saved_and_predicted(recipe: str, world: World
     assert isinstance(said, csr_array)
     kept = test.sparse(torch.ones(len(test), 5)).toarray() > 0
     assert not (said.toarray() & ~kept).any()
+    sure = classifier.decision_function(test).toarray()
+    assert (said.toarray()[sure > 0]).all()
+    assert ((sure > 0).sum(axis=1) <= said.sum(axis=1)).all()
     rows = list(classifier.predicted_rows(test))
     assert [len(row["labels"]) for row in rows] == said.sum(axis=1).tolist()
     if recipe == "default":
