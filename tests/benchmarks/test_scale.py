@@ -1,0 +1,66 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import scale
+from benchmarks.quality.datasets import GLOVE
+from benchmarks.results import FOLDER
+
+WORDS = ("red", "blue", "green", "stone", "river", "house", "bird", "tree", "acute", "ancient")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Twelve label names, words with vectors, and a few texts."""
+    draw = np.random.default_rng(0)
+    np.save(tmp_path / GLOVE, draw.normal(size=(len(WORDS), 6)).astype(np.float16))
+    (tmp_path / f"{GLOVE.removesuffix('.f16.npy')}.vocab.txt").write_text("\n".join(WORDS) + "\n")
+    names = [f"{one} {other}" for one in WORDS[:3] for other in WORDS[3:7]]
+    (tmp_path / "labelsets").mkdir()
+    rows = "".join(f"n{place:03d}\t{name}\tgloss\n" for place, name in enumerate(names))
+    (tmp_path / "labelsets" / "wordnet_synsets.tsv").write_text(rows)
+    (tmp_path / "wordnet-hypernyms").mkdir()
+    texts = [{"text": f"a {one} {other} by the {third}"} for one, other, third in draw.choice(WORDS, (30, 3)).tolist()]
+    (tmp_path / "wordnet-hypernyms" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
+    return tmp_path
+
+
+def test_names_beyond_wordnet_are_drawn_and_always_the_same(data: Path) -> None:
+    few, many = (scale.label_names("WordNet × qualifiers", count, data) for count in (5, 60))
+    assert len(few) == 5
+    assert len(set(many.names)) == len(many) == 60
+    assert many.descriptions[:12] == scale.label_names("WordNet", 12, data).descriptions
+    assert all(name.split()[0] in scale.QUALIFIERS for name in many.descriptions[12:])
+    assert scale.label_names("WordNet × qualifiers", 60, data) == many
+
+
+def test_an_epoch_over_small_sets_is_measured(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "NEIGHBOURS", 3)
+    monkeypatch.setattr(scale, "EPOCH_CANDIDATES", 4)
+    found = [scale.size("WordNet × qualifiers", count, data) for count in (12, 60)]
+    assert [row["labels"] for row in found] == [12, 60]
+    assert all(np.isfinite(row["loss"]) and row["weights"] > 0 for row in found)
+    assert set(found[0]["seconds"]) == {"label vectors", "graph, two pruned hops", "candidates", "an epoch"}
+    scale.plot(found, data / "plot.png")
+    assert (data / "plot.png").stat().st_size > 1000
+
+
+def test_the_page_is_made_from_the_figures() -> None:
+    content = json.loads((FOLDER / "scale.json").read_text(encoding="utf-8"))
+    assert (FOLDER / "scale.md").read_text(encoding="utf-8") == scale.as_markdown(content)
+
+
+def test_what_the_figures_must_show() -> None:
+    parts = json.loads((FOLDER / "scale.json").read_text(encoding="utf-8"))["parts"]
+    hypernyms, sizes, serving = (parts[name]["found"] for name in scale.PARTS)
+    ours, *_, top, quantile = hypernyms["rows"].values()
+    assert all(mine > max(others) for mine, *others in zip(ours[:4], top[:4], quantile[:4], strict=True))
+    assert hypernyms["peak_gigabytes"] < 8
+    assert hypernyms["total_seconds"] < 30 * 60
+    assert max(row["labels"] for row in sizes) == 1_000_000
+    assert {98_466, 117_659} <= {row["labels"] for row in sizes}
+    assert max(row["peak_gigabytes"] for row in sizes) < 16
+    assert serving["labels"] == 100_000
+    assert serving["first_answer_seconds"][0] < 2
