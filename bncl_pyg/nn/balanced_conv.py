@@ -1,6 +1,7 @@
 """The balanced update layer: friends and enemies speak to both channels of a label."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -9,7 +10,7 @@ from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from bncl_pyg.nn.balanced_update import BalancedUpdate, SparsePattern
+from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood
 
 Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 
@@ -70,11 +71,7 @@ class BalancedConv(MessagePassing):
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels."""
         if self.path == "sparse":
-            weights = torch.cat(self._weights())
-            updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
-                weights, entailment, contradiction, self._pattern
-            )
-            return updated
+            return update([self], entailment, contradiction)
         of_friends, of_enemies, against_enemies, against_friends = (
             part.relu() for part in self._sums(entailment, contradiction)
         )
@@ -127,10 +124,7 @@ class BalancedConv(MessagePassing):
     def _prepare(self) -> None:
         hoods = (self.friends, self.enemies, self.enemies, self.friends)
         if self.path == "sparse":
-            # Four matrices below each other, each beside the channel that it reads: one product gives all sums.
-            rows = torch.cat([hood[1] + number * self.labels for number, hood in enumerate(hoods)])
-            columns = torch.cat([hood[0] + number % 2 * self.labels for number, hood in enumerate(hoods)])
-            self._pattern = SparsePattern(rows, columns, (4 * self.labels, 2 * self.labels))
+            self._hood = SparseHood(self.friends, self.enemies, self.labels)
         elif self.path == "dense":
             parts = [number * self.labels**2 + hood[0] * self.labels + hood[1] for number, hood in enumerate(hoods)]
             self.register_buffer("_flat", torch.cat(parts), persistent=False)
@@ -146,6 +140,14 @@ class BalancedConv(MessagePassing):
     def __repr__(self) -> str:
         edges = f"friends={self.friends.size(1)}, enemies={self.enemies.size(1)}"
         return f"{self.__class__.__name__}(labels={self.labels}, {edges}, path='{self.path}')"
+
+
+def update(layers: Sequence[BalancedConv], entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
+    """Update both channels by layers whose path is `sparse`, one after the other, in one fused pass."""
+    weights = [weight for layer in layers for weight in layer._weights()]
+    hoods = [layer._hood for layer in layers]
+    updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(entailment, contradiction, hoods, *weights)  # type: ignore[no-untyped-call]
+    return updated
 
 
 def _canonical(adjacency: Any, labels: int) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.graph.neighbourhoods import Neighbourhood
-from bncl_pyg.nn.balanced_conv import BalancedConv, Path
+from bncl_pyg.nn.balanced_conv import BalancedConv, Path, update
 
 
 class BNCL(torch.nn.Module):
@@ -34,6 +34,9 @@ class BNCL(torch.nn.Module):
 
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels hop by hop."""
-        for layer in self.layers:
+        layers = [layer for layer in self.layers if isinstance(layer, BalancedConv)]
+        if layers and all(layer.path == "sparse" for layer in layers):
+            return update(layers, entailment, contradiction)
+        for layer in layers:
             entailment, contradiction = layer(entailment, contradiction)
         return entailment, contradiction
