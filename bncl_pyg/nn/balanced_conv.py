@@ -14,7 +14,7 @@ from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood
 
 Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 
-DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 400, 0.5, 4096
+DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 100, 0.45, 4096
 """Dense products win up to the first number of labels, and above the second share of all pairs up to the third number
 (benchmarks/kernels.py measures it); beyond, no (labels × labels) matrix is made."""
 

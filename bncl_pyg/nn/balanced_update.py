@@ -13,6 +13,7 @@ What limits the speed is how fast the neighbours' states come from memory. Three
 
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -265,7 +266,15 @@ def _starts(sorted_places: Tensor, count: int) -> Tensor:
 
 
 def _csr(starts: Tensor, places: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    _hear_of_beta_state()
+    return torch.sparse_csr_tensor(starts, places, values, size=shape, check_invariants=False)
+
+
+@cache
+def _hear_of_beta_state() -> None:
+    """Make the first CSR matrix: torch says then, once, that they are in beta state."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-        return torch.sparse_csr_tensor(starts, places, values, size=shape, check_invariants=False)
+        nothing = torch.zeros(1, dtype=torch.int32)
+        torch.sparse_csr_tensor(nothing, nothing[:0], torch.zeros(0), size=(0, 0), check_invariants=False)
