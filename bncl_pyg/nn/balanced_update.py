@@ -184,9 +184,9 @@ class BalancedUpdate(torch.autograd.Function):
             kept = saved[place // at_once * 6 * len(hoods) :][: 6 * len(hoods)]
             for number in reversed(range(len(hoods))):
                 own = slice(4 * number, 4 * number + 4)
-                *positive, entailment, contradiction = kept[6 * number : 6 * number + 6]
+                *after_relu, entailment, contradiction = kept[6 * number : 6 * number + 6]
                 befores = list(grads)
-                for part, grad in enumerate(_through_relu(grads, positive)):
+                for part, grad in enumerate(_through_relu(grads, after_relu)):
                     channel = part % 2
                     if wants_weights:
                         samples[own][part].add(sums[own][part], grad, (entailment, contradiction)[channel])
@@ -235,7 +235,7 @@ def _labels_first(states: Tensor) -> Tensor:
 def _updated(
     hood: SparseHood, weights: Sequence[Tensor], states: tuple[Tensor, ...], saved: list[Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Return the states after one update; add to `saved` which of the four sums are positive."""
+    """Return the states after one update; add the four sums after the ReLU to `saved`."""
     after = []
     for channel in range(2):
         sums = []
@@ -246,10 +246,12 @@ def _updated(
     return after[0], after[1]
 
 
-def _through_relu(grads: tuple[Tensor, ...], positive: Sequence[Tensor]) -> Iterator[Tensor]:
-    """Yield the gradients of the four sums."""
-    for part, mask in enumerate(positive):
-        yield torch.ops.aten.threshold_backward(grads[part // 2], mask, 0)
+def _through_relu(grads: tuple[Tensor, ...], sums: Sequence[Tensor]) -> Iterator[Tensor]:
+    """Yield the gradients of the four sums; each lives in the same memory as the one before."""
+    grad = torch.empty_like(grads[0])
+    for part, sum_ in enumerate(sums):
+        torch.ops.aten.threshold_backward.grad_input(grads[part // 2], sum_, 0, grad_input=grad)
+        yield grad
 
 
 def _weighted_sums(states: Tensor, places: Tensor, starts: Tensor, values: Tensor) -> Tensor:
