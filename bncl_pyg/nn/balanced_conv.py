@@ -15,7 +15,7 @@ from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood
 Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 
 DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 100, 0.45, 4096
-"""Dense products win up to the first number of labels, and above the second share of all pairs up to the third number
+"""Dense products win up to the first number of labels, and above the second share of all pairs (the mean of both signs) up to the third number
 (benchmarks/kernels.py measures it); beyond, no (labels × labels) matrix is made."""
 
 
@@ -117,7 +117,7 @@ class BalancedConv(MessagePassing):
         )
 
     def _chosen_path(self) -> Path:
-        share = max(self.friends.size(1), self.enemies.size(1)) / self.labels**2
+        share = (self.friends.size(1) + self.enemies.size(1)) / (2 * self.labels**2)
         is_small = self.labels <= DENSE_LABELS
         return "dense" if is_small or (share >= DENSE_SHARE and self.labels <= DENSE_LIMIT) else "sparse"
 
@@ -146,7 +146,9 @@ def update(layers: Sequence[BalancedConv], entailment: Tensor, contradiction: Te
     """Update both channels by layers whose path is `sparse`, one after the other, in one fused pass."""
     weights = [weight for layer in layers for weight in layer._weights()]
     hoods = [layer._hood for layer in layers]
-    updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(entailment, contradiction, hoods, *weights)  # type: ignore[no-untyped-call]
+    updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
+        entailment, contradiction, hoods, torch.is_grad_enabled(), *weights
+    )
     return updated
 
 

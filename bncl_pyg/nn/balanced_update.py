@@ -19,13 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import embedding_bag
 
 CACHED, LEAST_TEXTS = 8 * 2**20, 32
 """One channel's states of the texts that are updated at once take about so many bytes; at least so many texts are, since
 the edges are read once for all of them."""
 TILE = 4 * 2**20
 """A tile's states take so many bytes."""
+
+LARGE = 2**20
+"""From so many numbers on, a second thread is worth waking."""
 
 
 class SparsePattern:
@@ -145,22 +147,30 @@ class BalancedUpdate(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, entailment: Tensor, contradiction: Tensor, hoods: Sequence[SparseHood], *weights: Tensor
+        ctx: Any,
+        entailment: Tensor,
+        contradiction: Tensor,
+        hoods: Sequence[SparseHood],
+        keep: bool,
+        *weights: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Update both channels, (texts, labels), once a hood; `weights` are four a hood."""
+        """Update both channels, (texts, labels), once a hood; `weights` are four a hood.
+
+        Nothing is kept for a backward if `keep` is false: in here one cannot see whether there will be one.
+        """
         at_once = min(hood.texts for hood in hoods)
         saved: list[Tensor] = []
-        inputs = entailment.detach(), contradiction.detach()
+        inputs, values = (entailment.detach(), contradiction.detach()), [weight.detach() for weight in weights]
         updated = [_Joined(*entailment.shape, at_once) for _ in inputs]
         for place in range(0, len(entailment), at_once):
             states = tuple(_labels_first(channel[place : place + at_once]) for channel in inputs)
             for number, hood in enumerate(hoods):
-                before, states = states, _updated(hood, weights[4 * number : 4 * number + 4], states, saved)
-                saved += before
+                before = states
+                states, sums = _updated(hood, values[4 * number : 4 * number + 4], states)
+                saved += [*sums, *before] if keep else []
             for channel, joined in zip(states, updated, strict=True):
                 joined.put(place, channel)
-        if any(ctx.needs_input_grad):
-            ctx.save_for_backward(*weights, *saved)
+        ctx.save_for_backward(*weights, *saved)
         ctx.hoods, ctx.at_once = hoods, at_once
         return updated[0].view(entailment), updated[1].view(contradiction)
 
@@ -170,7 +180,7 @@ class BalancedUpdate(torch.autograd.Function):
         """Return the gradients of both channels and of the weights."""
         hoods, at_once = ctx.hoods, ctx.at_once
         weights, saved = ctx.saved_tensors[: 4 * len(hoods)], list(ctx.saved_tensors[4 * len(hoods) :])
-        wants_states, wants_weights = any(ctx.needs_input_grad[:2]), any(ctx.needs_input_grad[3:])
+        wants_states, wants_weights = any(ctx.needs_input_grad[:2]), any(ctx.needs_input_grad[4:])
         samples = [sample for hood in hoods for sample in hood.samples]
         sums = [sample.zeros(weight) for sample, weight in zip(samples, weights, strict=True)] if wants_weights else []
         patterns = [pattern for hood in hoods for pattern in hood.patterns]
@@ -196,9 +206,11 @@ class BalancedUpdate(torch.autograd.Function):
                 grads = tuple(befores)
             for channel, joined in zip(grads, of_inputs, strict=bool(of_inputs)):
                 joined.put(place, channel)
-        of_weights = [sample.in_order(sum_) for sample, sum_ in zip(samples, sums, strict=True)] if wants_weights else []
+        of_weights = (
+            [sample.in_order(sum_) for sample, sum_ in zip(samples, sums, strict=True)] if wants_weights else []
+        )
         of_states = [joined.view(of_updated[0]) for joined in of_inputs] or [None, None]
-        return *of_states, None, *(of_weights or [None] * len(weights))
+        return *of_states, None, None, *(of_weights or [None] * len(weights))
 
 
 class _Joined:
@@ -225,6 +237,8 @@ def _labels_first(states: Tensor) -> Tensor:
     turned = states.t()
     if turned.is_contiguous():
         return turned
+    if turned.numel() < LARGE:
+        return turned.contiguous()
     found = torch.empty_like(turned, memory_format=torch.contiguous_format)
     # torch turns a whole matrix round in one thread, but a part of one in all.
     for into, part in zip(found.tensor_split(2), turned.tensor_split(2), strict=True):
@@ -233,17 +247,15 @@ def _labels_first(states: Tensor) -> Tensor:
 
 
 def _updated(
-    hood: SparseHood, weights: Sequence[Tensor], states: tuple[Tensor, ...], saved: list[Tensor]
-) -> tuple[Tensor, Tensor]:
-    """Return the states after one update; add the four sums after the ReLU to `saved`."""
-    after = []
-    for channel in range(2):
-        sums = []
-        for part in (2 * channel, 2 * channel + 1):
-            sums.append(hood.patterns[part].product(weights[part].detach(), states[part % 2]).relu_())
-        saved += sums
-        after.append((sums[0] + sums[1]).add_(states[channel]))
-    return after[0], after[1]
+    hood: SparseHood, weights: Sequence[Tensor], states: tuple[Tensor, ...]
+) -> tuple[tuple[Tensor, ...], list[Tensor]]:
+    """Return the states after one update, and the four sums after the ReLU."""
+    sums = [
+        pattern.product(weight, states[part % 2]).relu_()
+        for part, (pattern, weight) in enumerate(zip(hood.patterns, weights, strict=True))
+    ]
+    after = ((sums[2 * channel] + sums[2 * channel + 1]).add_(states[channel]) for channel in range(2))
+    return tuple(after), sums
 
 
 def _through_relu(grads: tuple[Tensor, ...], sums: Sequence[Tensor]) -> Iterator[Tensor]:
@@ -258,7 +270,9 @@ def _weighted_sums(states: Tensor, places: Tensor, starts: Tensor, values: Tenso
     """Return for every slice of `places` the weighted sum of these rows of the states, (places, texts)."""
     if not len(places):
         return states.new_zeros(len(starts) - 1, states.shape[1])
-    return embedding_bag(places, states, starts, mode="sum", per_sample_weights=values, include_last_offset=True)
+    # Sums (mode 0) with a weight a row; the last start is the end.
+    sums: Tensor = torch.embedding_bag(states, places, starts, False, 0, False, values, True)[0]
+    return sums
 
 
 def _starts(sorted_places: Tensor, count: int) -> Tensor:

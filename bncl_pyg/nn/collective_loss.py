@@ -77,6 +77,7 @@ class CollectiveLoss(torch.nn.Module):
         annotated: Tensor | None = None,
         others: Tensor | None = None,
         texts: int | None = None,
+        predicted: Tensor | None = None,
     ) -> LossParts:
         """Return the four parts.
 
@@ -87,8 +88,9 @@ class CollectiveLoss(torch.nn.Module):
             annotated: which rows these are, (annotated,).
             others: Σ s over the texts of the corpus that are not in this batch, (labels,), so that L2 is over all of D.
             texts: N, how many texts batch and others are together; the batch's size if there are no others.
+            predicted: s, where `indicator` was called before, (texts, labels).
         """
-        predicted = self.indicator(entailment, contradiction)
+        predicted = self.indicator(entailment, contradiction) if predicted is None else predicted
         rest = entailment + contradiction - 1
         hesitation = rest.norm(dim=1).sum() if self.hesitation == "norm" else rest.square().sum()
         counts = predicted.sum(dim=0) if others is None else predicted.sum(dim=0) + others

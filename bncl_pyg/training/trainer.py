@@ -15,7 +15,7 @@ from bncl_pyg.corpus import Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.files import write_file
 from bncl_pyg.nli import Features
-from bncl_pyg.nn import BNCL, CollectiveLoss, LossParts, choose_sharpness
+from bncl_pyg.nn import BNCL, CollectiveLoss, choose_sharpness
 from bncl_pyg.training.recipes import Recipe
 
 SHARPNESS_SAMPLE = 100
@@ -63,7 +63,7 @@ class Trainer:
             recipe.annotation,
         )
         model.reset_parameters(torch.Generator().manual_seed(seed))
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=recipe.betas)
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=recipe.betas, fused=True)
         self.log: list[EpochLog] = []
 
     def run(self, checkpoint: "Checkpoint | None" = None, progress: Callable[[EpochLog], None] | None = None) -> None:
@@ -81,29 +81,33 @@ class Trainer:
         rate = recipe.learning_rate * recipe.decay ** ((epoch - 1) // recipe.decay_every)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        corpus = self._corpus_indicators() if recipe.prevalence_over == "corpus" else None
+        corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
         sums = torch.zeros(5, dtype=torch.float64)
         steps = 0
         for rows in self._batches(epoch):
-            parts, predicted = self._parts(rows, corpus)
-            total = self.loss.total(parts)
-            self.optimizer.zero_grad()
-            total.backward()
-            self.optimizer.step()
-            if corpus is not None:
-                corpus.replace(rows, predicted.detach())
-            sums += torch.stack([total, *parts]).detach().double()
+            sums += self.train_step(rows, corpus).double()
             steps += 1
         return EpochLog(epoch, rate, *(sums / steps).tolist())
 
-    def _parts(self, rows: Tensor, corpus: "_Indicators | None") -> tuple[LossParts, Tensor]:
-        entailment, contradiction = self.model(self.entailment[rows], self.contradiction[rows])
-        annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
-        truth = self._truth[self._truth_row[rows[annotated]]].float()
-        others = None if corpus is None else corpus.without(rows)
-        texts = None if corpus is None else len(self.entailment)
-        parts = self.loss(entailment, contradiction, truth, annotated, others, texts)
-        return parts, self.loss.indicator(entailment, contradiction)
+    def train_step(self, rows: Tensor, corpus: "Indicators | None") -> Tensor:
+        """Train on the texts of these rows and return the loss and its four parts, (5,)."""
+        entailment, contradiction = self.model(
+            self.entailment.index_select(0, rows), self.contradiction.index_select(0, rows)
+        )
+        predicted = self.loss.indicator(entailment, contradiction)
+        others, texts = (None, None) if corpus is None else (corpus.without(rows), len(self.entailment))
+        truth = annotated = None
+        if len(self._truth):
+            annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
+            truth = self._truth[self._truth_row[rows[annotated]]].float()
+        parts = self.loss(entailment, contradiction, truth, annotated, others, texts, predicted)
+        total = self.loss.total(parts)
+        self.optimizer.zero_grad()
+        total.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        if corpus is not None:
+            corpus.replace(rows, predicted.detach())
+        return torch.stack([total, *parts]).detach()
 
     def _batches(self, epoch: int) -> Iterator[Tensor]:
         everything = torch.arange(len(self.entailment))
@@ -119,10 +123,10 @@ class Trainer:
             yield from (part for part in rows[order].split(self.recipe.batch) if len(part))
 
     @torch.no_grad()
-    def _corpus_indicators(self) -> "_Indicators":
+    def corpus_indicators(self) -> "Indicators":
         """Return s for all texts with the weights as they are; refreshed every epoch, updated batch by batch."""
         blocks = zip(self.entailment.split(4096), self.contradiction.split(4096), strict=True)
-        return _Indicators(torch.cat([self.loss.indicator(*self.model(*block)) for block in blocks]))
+        return Indicators(torch.cat([self.loss.indicator(*self.model(*block)) for block in blocks]))
 
     def _sharpness(self) -> float:
         if self.recipe.sharpness != "auto":
@@ -135,7 +139,7 @@ class Trainer:
             raise InputError(f"The sharpness cannot be chosen: {error} Give a number instead of 'auto'.") from None
 
 
-class _Indicators:
+class Indicators:
     """Each text's latest s and their sum, so that a batch's L2 counts over the whole corpus."""
 
     def __init__(self, indicators: Tensor) -> None:
@@ -143,13 +147,16 @@ class _Indicators:
         self.counts = indicators.sum(dim=0, dtype=torch.float64)
 
     def without(self, rows: Tensor) -> Tensor:
-        rest = self.counts - self.indicators[rows].sum(dim=0, dtype=torch.float64)
-        return rest.to(self.indicators.dtype)
+        """Return the sum over all texts but these; in the indicators' type."""
+        return (self.counts - self._sum(rows)).to(self.indicators.dtype)
 
     def replace(self, rows: Tensor, indicators: Tensor) -> None:
-        change = indicators.double().sum(dim=0) - self.indicators[rows].sum(dim=0, dtype=torch.float64)
-        self.counts += change
-        self.indicators[rows] = indicators
+        """Put new ones in the place of these texts'."""
+        self.counts += indicators.sum(dim=0, dtype=torch.float64) - self._sum(rows)
+        self.indicators.index_copy_(0, rows, indicators)
+
+    def _sum(self, rows: Tensor) -> Tensor:
+        return self.indicators.index_select(0, rows).sum(dim=0, dtype=torch.float64)
 
 
 class Checkpoint:

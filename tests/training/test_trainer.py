@@ -119,8 +119,8 @@ def test_prevalence_is_counted_over_the_whole_corpus(
 def test_running_counts_follow_the_weights(graph: SignedLabelGraph, features: Features, priors: Supervision) -> None:
     """After an epoch's updates the running counts are those of the states that each batch last had."""
     trainer = make(graph, features, priors)
-    counts = trainer._corpus_indicators()
-    fresh = trainer._corpus_indicators()
+    counts = trainer.corpus_indicators()
+    fresh = trainer.corpus_indicators()
     rows = torch.tensor([5, 2, 59])
     new = torch.rand(3, 6, generator=torch.Generator().manual_seed(0))
     counts.replace(rows, new)
