@@ -3,8 +3,8 @@
     python -m benchmarks.kernels
 
 Random neighbourhoods, 128 texts. A step is a forward and a backward, with gradients for all weights and for both
-channels of states. All ways take their turn in every repeat of one run; each figure is a median. Peak memory is measured
-in a process of its own for every way. The last table decides the constants of `bncl_pyg/nn/balanced_conv.py`.
+channels of states. All ways take their turn in every repeat of one run; each figure is a median. Peak memory is
+measured in a process of its own for every way. The last table decides the constants of `bncl_pyg/nn/balanced_conv.py`.
 """
 
 import gc
@@ -41,8 +41,8 @@ WAYS = {
     "torch-sparse": "four `torch_sparse.matmul` with states (labels, texts)",
     "dense mask": "weights (labels × labels), multiplied with the neighbourhoods at every step",
 }
-MOST_BYTES = 16e9
-"""What a way may need: three quarters of this machine's memory."""
+MOST_BYTES = 6e9
+"""What a way may need beside the other jobs of a machine with 24 GB."""
 SLOW = 20_000
 """A way that takes more milliseconds is stepped once."""
 Step = Callable[[], tuple[Tensor, Tensor]]
@@ -85,7 +85,7 @@ def measured(labels: int, edges: int, repeats: int) -> dict[str, Any]:
     refusals = {way: refusal(way, labels) for way in WAYS}
     steps = {way: layer.step(way) for way, reason in refusals.items() if reason is None}
     differences = {way: layer.difference(step) for way, step in steps.items()}
-    if max(differences.values()) > 1e-3:
+    if max(differences.values()) > 1e-4:
         raise AssertionError(f"The ways do not agree: {differences}.")
     milliseconds = _medians(steps, repeats)
     row = {
@@ -107,10 +107,10 @@ def measured(labels: int, edges: int, repeats: int) -> dict[str, Any]:
 def work(labels: int, edges: int) -> dict[str, float]:
     """Return what a step of the sparse path moves and computes.
 
-    An edge has two weights, one a channel. Each is met three times: in the forward, for the weight's gradient and for the
-    state's; every time a row of 128 numbers is fetched, and an index and a value of 4 bytes. States come in and go out
-    once, and so do their gradients. The compulsory part is what is left if a row that was fetched once is never fetched
-    from memory again.
+    An edge has two weights, one a channel. Each is met three times: in the forward, for the weight's gradient and for
+    the state's; every time a row of 128 numbers is fetched, and an index and a value of 4 bytes. States come in and go
+    out once, and so do their gradients. The compulsory part is what is left if a row that was fetched once is never
+    fetched from memory again.
     """
     met = 3 * 2 * edges
     states = 8 * labels * TEXTS * 4
@@ -196,12 +196,16 @@ class Layer:
         return step
 
     def difference(self, step: Step) -> float:
-        """Return the largest difference to our states and our gradients of states."""
+        """Return how far its states and gradients of states are from ours, relative to their norm.
+
+        Not the largest difference: where a sum is 0 to rounding, the ReLU may pass a gradient here and not there.
+        """
         found = []
         for each in (self.step(OURS), step):
             updated = each()
             found.append([*updated, *(channel.grad for channel in self.states)])
-        return max(float((one - other).abs().max()) for one, other in zip(*found, strict=True))  # type: ignore[operator]
+        pairs = zip(*found, strict=True)
+        return max(float((one - other).norm() / one.norm()) for one, other in pairs)  # type: ignore[operator, union-attr]
 
 
 class _LabelsFirst(MessagePassing):
@@ -219,7 +223,7 @@ class _LabelsFirst(MessagePassing):
 Product = Callable[[Tensor], Tensor]
 
 
-def _gather_scatter(hoods: list[Tensor], weights: list[Tensor], labels: int) -> list[Product]:
+def _gather_scatter(hoods: list[Tensor], weights: list[Tensor], _: int) -> list[Product]:
     conv = _LabelsFirst()
     return [lambda x, hood=hood, w=w: conv(hood, x, w) for hood, w in zip(hoods, weights, strict=True)]  # type: ignore[misc]
 
@@ -301,24 +305,26 @@ def as_markdown(content: dict[str, Any]) -> str:
     return (
         "# BalancedConv's speed\n\n"
         f"A forward and a backward of one layer with gradients for all weights and both channels of states, "
-        f"{content['texts']} texts, random neighbourhoods. All ways in one run, in turn; medians of {content['repeats']} "
-        f"steps ({min(3, content['repeats'])} from 30,000 labels; one where it takes more than {SLOW // 1000} s). The machine's load was {content['load']:.1f} when "
-        "the run began: the ratios carry over, the milliseconds do not.\n\n"
+        f"{content['texts']} texts, random neighbourhoods. All ways in one run, in turn; medians of "
+        f"{content['repeats']} steps ({min(3, content['repeats'])} from 30,000 labels; one where it takes more than "
+        f"{SLOW // 1000} s). The machine was shared, with a load of {content['load']:.1f} on "
+        f"{content['about']['cores']} cores when the run began.\n\n"
         + "".join(f"- **{way}**: {what}.\n" for way, what in WAYS.items())
         + "\n## Milliseconds a step\n\n"
         + markdown_table([*head, *WAYS], times)
         + "\n## How many times as long as ours\n\n"
         + markdown_table([*head, *peers], ratios)
         + "\n## Peak memory, MB\n\n"
-        "Of a step in a process of its own, with the layer, its states and their gradients; one number a (text, label) "
-        f"pair of {rows[-1]['labels']:,} labels is {rows[-1]['labels'] * content['texts'] * 4 / 1e6:,.0f} MB.\n\n"
+        "Of a step in a process of its own, with the layer, its states and their gradients; one number for every "
+        f"text and each of {rows[-1]['labels']:,} labels takes "
+        f"{rows[-1]['labels'] * content['texts'] * 4 / 1e6:,.0f} MB.\n\n"
         + markdown_table([*head, *WAYS], memory)
         + "\n## How near the machine's limit ours is\n\n"
-        f"Measured in the same run: {limit['bytes'] / 1e9:.1f} GB/s memory bandwidth (the better of copy and triad over "
-        f"512 MB, all cores), {limit['operations'] / 1e9:.0f} Gflop/s in a matrix product. *Fetched* counts a row of "
-        "states for every edge and channel in the forward and twice in the backward, with its index and value, and all "
-        "states and gradients once in and once out; rows that are still in the cache come faster than memory, so that the "
-        "share can exceed 100%. *Compulsory* counts every row once: no kernel can move less.\n\n"
+        f"Measured in the same run: {limit['bytes'] / 1e9:.1f} GB/s memory bandwidth (the better of copy and triad "
+        f"over 512 MB, all cores), {limit['operations'] / 1e9:.0f} Gflop/s in a matrix product. *Fetched* counts a row "
+        "of states for every edge and channel in the forward and twice in the backward, with its index and value, and all "
+        "states and gradients once in and once out; rows that are still in the cache come faster than memory, so that "
+        "the share can exceed 100%. *Compulsory* counts every row once: no kernel can move less.\n\n"
         + markdown_table(
             [
                 *head,

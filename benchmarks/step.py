@@ -3,10 +3,10 @@ between raw text and prediction.
 
     BNCL_DATA=folder python -m benchmarks.step
 
-The transcription is what the paper's equations say, line by line: weights (labels × labels) with a mask at every step, a
-`DataLoader` that collates single samples, `torch.optim.Adam` as it comes. It does the same work as our `Trainer`: the same
-batches, and L2 over the whole corpus in the same way. Before anything is timed, both must find the same loss and the same
-weights after a step.
+The transcription is what the paper's equations say, line by line: weights (labels × labels) with a mask at every step,
+a `DataLoader` that collates single samples, `torch.optim.Adam` as it comes. It does the same work as our `Trainer`: the
+same batches, and L2 over the whole corpus in the same way. Before anything is timed, both must find the same loss and
+the same weights after a step.
 """
 
 import os
@@ -232,11 +232,11 @@ def as_markdown(content: dict[str, Any]) -> str:
         "# The whole step\n\n"
         f"On {content['name']}; the machine's load was {content['load']:.1f} when the run began.\n\n"
         "## An epoch of the recipe `paper`\n\n"
-        f"{epoch['texts']} texts × {epoch['labels']} labels, batches of {PAPER.batch}, L2 over the whole corpus, the layers' "
-        f"paths {' and '.join(f'`{path}`' for path in epoch['paths'])}; medians of {epoch['epochs']} epochs, in turn. The "
-        "transcription has dense masks and a `DataLoader` of single samples, and does the same work: the first step's loss "
-        f"is {first['ours']:.3f} in ours and {first['transcription']:.3f} in it, and the weights after it are at most "
-        f"{first['weights_apart']:.0e} apart.\n\n"
+        f"{epoch['texts']} texts × {epoch['labels']} labels, batches of {PAPER.batch}, L2 over the whole corpus, the "
+        f"layers' paths {' and '.join(f'`{path}`' for path in epoch['paths'])}; medians of {epoch['epochs']} epochs, "
+        "in turn. The transcription has dense masks and a `DataLoader` of single samples, and does the same work: the "
+        f"first step's loss is {first['ours']:.3f} in ours and {first['transcription']:.3f} in it, and the weights "
+        f"after it are at most {first['weights_apart']:.0e} apart.\n\n"
         + markdown_table(
             ["our `Trainer`", "transcription", "ratio"], [[f"{ours:.3f} s", f"{theirs:.3f} s", f"{theirs / ours:.1f}"]]
         )

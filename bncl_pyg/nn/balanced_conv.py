@@ -15,8 +15,8 @@ from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood
 Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 
 DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 100, 0.45, 4096
-"""Dense products win up to the first number of labels, and above the second share of all pairs (the mean of both signs) up to the third number
-(benchmarks/kernels.py measures it); beyond, no (labels × labels) matrix is made."""
+"""Dense products win up to the first number of labels, and above the second share of all pairs (the mean of both
+signs) up to the third number (benchmarks/kernels.py measures it); beyond, no (labels × labels) matrix is made."""
 
 
 class BalancedConv(MessagePassing):

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 CACHED, LEAST_TEXTS = 8 * 2**20, 32
-"""One channel's states of the texts that are updated at once take about so many bytes; at least so many texts are, since
-the edges are read once for all of them."""
+"""One channel's states of the texts that are updated at once take about so many bytes; at least so many texts are,
+since the edges are read once for all of them."""
 TILE = 4 * 2**20
 """A tile's states take so many bytes."""
 
