@@ -322,9 +322,9 @@ def as_markdown(content: dict[str, Any]) -> str:
         + "\n## How near the machine's limit ours is\n\n"
         f"Measured in the same run: {limit['bytes'] / 1e9:.1f} GB/s memory bandwidth (the better of copy and triad "
         f"over 512 MB, all cores), {limit['operations'] / 1e9:.0f} Gflop/s in a matrix product. *Fetched* counts a row "
-        "of states for every edge and channel in the forward and twice in the backward, with its index and value, and all "
-        "states and gradients once in and once out; rows that are still in the cache come faster than memory, so that "
-        "the share can exceed 100%. *Compulsory* counts every row once: no kernel can move less.\n\n"
+        "of states for every edge and channel in the forward and twice in the backward, with its index and value, and "
+        "all states and gradients once in and once out; rows that are still in the cache come faster than memory, so "
+        "that the share can exceed 100%. *Compulsory* counts every row once: no kernel can move less.\n\n"
         + markdown_table(
             [
                 *head,

@@ -32,7 +32,7 @@ from bncl_pyg.nn import BNCL
 from bncl_pyg.training.recipes import PAPER
 from bncl_pyg.training.trainer import Trainer
 
-TEXTS = 512
+TEXTS = 256
 
 
 def main(
