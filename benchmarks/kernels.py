@@ -126,7 +126,7 @@ def chosen(labels: int, edges: int, repeats: int) -> dict[str, Any]:
     layer = Layer(labels, edges)
     steps = {
         path: layer.stepped(BalancedConv(layer.friends, layer.enemies, labels, path)) for path in ("dense", "sparse")
-    }  # type: ignore[arg-type]
+    }
     share = layer.edges / (2 * labels**2)
     times = _medians(steps, 2 * repeats)
     return {"labels": labels, "share": share, "milliseconds": times, "auto": layer.conv.path}
@@ -205,7 +205,7 @@ class Layer:
             updated = each()
             found.append([*updated, *(channel.grad for channel in self.states)])
         pairs = zip(*found, strict=True)
-        return max(float((one - other).norm() / one.norm()) for one, other in pairs)  # type: ignore[operator, union-attr]
+        return max(float((one - other).norm() / one.norm()) for one, other in pairs)
 
 
 class _LabelsFirst(MessagePassing):

@@ -37,7 +37,7 @@ class BalancedConv(MessagePassing):
         enemies: the same for the neighbourhood of enemies.
         labels: how many labels there are.
         path: how to compute; the results are the same. `message` is the definition, by gather and scatter; `sparse`
-            one fused CSR product; `dense` masked matrix products; `torch-sparse` that library's product; `auto`
+            fused sparse products; `dense` masked matrix products; `torch-sparse` that library's product; `auto`
             chooses `dense` or `sparse` by the number of labels and the density.
 
     Shapes:

@@ -161,7 +161,7 @@ class BalancedUpdate(torch.autograd.Function):
         at_once = min(hood.texts for hood in hoods)
         saved: list[Tensor] = []
         inputs, values = (entailment.detach(), contradiction.detach()), [weight.detach() for weight in weights]
-        updated = [_Joined(*entailment.shape, at_once) for _ in inputs]
+        updated = [_Joined(entailment.shape, at_once) for _ in inputs]
         for place in range(0, len(entailment), at_once):
             states = tuple(_labels_first(channel[place : place + at_once]) for channel in inputs)
             for number, hood in enumerate(hoods):
@@ -188,7 +188,7 @@ class BalancedUpdate(torch.autograd.Function):
             pattern.sorted_by_column(weight) if wants_states or number >= 4 else weight
             for number, (pattern, weight) in enumerate(zip(patterns, weights, strict=True))
         ]
-        of_inputs = [_Joined(*of_updated[0].shape, at_once) for _ in range(2 * wants_states)]
+        of_inputs = [_Joined(of_updated[0].shape, at_once) for _ in range(2 * wants_states)]
         for place in range(0, len(of_updated[0]), at_once):
             grads = tuple(_labels_first(channel[place : place + at_once]) for channel in of_updated)
             kept = saved[place // at_once * 6 * len(hoods) :][: 6 * len(hoods)]
@@ -204,19 +204,20 @@ class BalancedUpdate(torch.autograd.Function):
                         said = patterns[own][part].transposed_product(by_column[own][part], grad)
                         befores[channel] = said.add_(befores[channel])
                 grads = tuple(befores)
-            for channel, joined in zip(grads, of_inputs, strict=bool(of_inputs)):
-                joined.put(place, channel)
+            for found, joined in zip(grads, of_inputs, strict=bool(of_inputs)):
+                joined.put(place, found)
         of_weights = (
             [sample.in_order(sum_) for sample, sum_ in zip(samples, sums, strict=True)] if wants_weights else []
         )
-        of_states = [joined.view(of_updated[0]) for joined in of_inputs] or [None, None]
-        return *of_states, None, None, *(of_weights or [None] * len(weights))
+        of_states: list[Tensor | None] = [joined.view(of_updated[0]) for joined in of_inputs]
+        return *(of_states or [None, None]), None, None, *(of_weights or [None] * len(weights))
 
 
 class _Joined:
     """Puts blocks of texts, labels first, together to a view (texts, labels)."""
 
-    def __init__(self, texts: int, labels: int, at_once: int) -> None:
+    def __init__(self, shape: torch.Size, at_once: int) -> None:
+        texts, labels = shape
         self._shape, self._is_single = (labels, texts), 0 < texts <= at_once
         self._whole: Tensor | None = None
 

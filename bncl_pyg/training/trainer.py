@@ -103,7 +103,7 @@ class Trainer:
         parts = self.loss(entailment, contradiction, truth, annotated, others, texts, predicted)
         total = self.loss.total(parts)
         self.optimizer.zero_grad()
-        total.backward()  # type: ignore[no-untyped-call]
+        total.backward()
         self.optimizer.step()
         if corpus is not None:
             corpus.replace(rows, predicted.detach())
