@@ -30,8 +30,10 @@ bench-quality: $(INSTALLED)
 		$(if $(DATASETS),--datasets $(DATASETS)) $(if $(SEEDS),--seeds $(SEEDS)) \
 		$(if $(METHODS),--methods "$(METHODS)")
 
+# The second needs the data sets: make bench BNCL_DATA=folder.
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.kernels
+	$(if $(BNCL_DATA),BNCL_DATA="$(BNCL_DATA)" $(BIN)/python -m benchmarks.step)
 
 # torch comes first and pinned: anything else would pull its newest build with CUDA.
 $(INSTALLED): pyproject.toml constraints.txt

@@ -10,13 +10,13 @@ from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from bncl_pyg.nn.balanced_update import BalancedUpdate, SparsePattern
+from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood
 
 Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 
-DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 400, 0.5, 4096
-"""Dense products win up to the first number of labels, and above the second share of all pairs up to the third number
-(benchmarks/kernels.py measures it); beyond, no (labels × labels) matrix is made."""
+DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 100, 0.45, 4096
+"""Dense products win up to the first number of labels, and above the second share of all pairs (the mean of both
+signs) up to the third number (benchmarks/kernels.py measures it); beyond, no (labels × labels) matrix is made."""
 
 
 class BalancedConv(MessagePassing):
@@ -37,7 +37,7 @@ class BalancedConv(MessagePassing):
         enemies: the same for the neighbourhood of enemies.
         labels: how many labels there are.
         path: how to compute; the results are the same. `message` is the definition, by gather and scatter; `sparse`
-            one fused CSR product; `dense` masked matrix products; `torch-sparse` that library's product; `auto`
+            fused sparse products; `dense` masked matrix products; `torch-sparse` that library's product; `auto`
             chooses `dense` or `sparse` by the number of labels and the density.
 
     Shapes:
@@ -57,8 +57,8 @@ class BalancedConv(MessagePassing):
         self.enemy_contradiction = Parameter(torch.empty(self.enemies.size(1)))  # W̄⁻
         self.enemy_entailment = Parameter(torch.empty(self.enemies.size(1)))  # W⁻
         self.friend_contradiction = Parameter(torch.empty(self.friends.size(1)))  # W̄⁺
-        # Found when it is needed first: where only parts of the graph are looked at, it never is.
-        self._pattern: SparsePattern | None = None
+        # Found when they are needed first: where only parts of the graph are looked at, the whole never is.
+        self._hood: SparseHood | None = None
         self._starts: dict[str, Tensor] = {}
         self._prepare()
         self.reset_parameters()
@@ -74,13 +74,7 @@ class BalancedConv(MessagePassing):
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels."""
         if self.path == "sparse":
-            weights = torch.cat(self._weights())
-            if self._pattern is None:
-                self._pattern = _stacked((self.friends, self.enemies, self.enemies, self.friends), self.labels)
-            updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
-                weights, entailment, contradiction, self._pattern
-            )
-            return updated
+            return update([self.whole()], entailment, contradiction)
         of_friends, of_enemies, against_enemies, against_friends = (
             part.relu() for part in self._sums(entailment, contradiction)
         )
@@ -93,27 +87,22 @@ class BalancedConv(MessagePassing):
         """Return whom some labels hear from, friends and enemies, with repetitions; int64."""
         return torch.cat([hood[0][self._edges_to(name, targets)] for name, hood in self._hoods()])
 
-    def among(self, chosen: Tensor, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
-        """Update some labels, as if there were no others: the subgraph that they induce.
+    def among(self, chosen: Tensor) -> tuple[SparseHood, list[Tensor]]:
+        """Return the subgraph that some labels induce: its neighbourhoods, and its weights in the order of `_weights`.
 
         Args:
             chosen: which labels, ascending, (chosen,).
-            entailment: (texts, chosen).
-            contradiction: (texts, chosen).
         """
         place = torch.full((self.labels,), -1)
         place[chosen] = torch.arange(len(chosen))
-        inside = {}
+        kept, inside = {}, {}
         for name, hood in self._hoods():
             edges = self._edges_to(name, chosen)
-            edges = edges[place[hood[0][edges]] >= 0]
-            inside[name] = edges, place[hood[:, edges]]
-        friends, enemies = inside["friends"], inside["enemies"]
-        parts = (friends, enemies, enemies, friends)
-        weights = torch.cat([weight[edges] for weight, (edges, _) in zip(self._weights(), parts, strict=True)])
-        pattern = _stacked([hood for _, hood in parts], len(chosen))
-        updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(weights, entailment, contradiction, pattern)  # type: ignore[no-untyped-call]
-        return updated
+            kept[name] = edges[place[hood[0][edges]] >= 0]
+            inside[name] = place[hood[:, kept[name]]]
+        edges_of = (kept[name] for name in ("friends", "enemies", "enemies", "friends"))
+        weights = [weight[edges] for weight, edges in zip(self._weights(), edges_of, strict=True)]
+        return SparseHood(inside["friends"], inside["enemies"], len(chosen)), weights
 
     def _hoods(self) -> tuple[tuple[str, Tensor], tuple[str, Tensor]]:
         return ("friends", self.friends), ("enemies", self.enemies)
@@ -128,6 +117,12 @@ class BalancedConv(MessagePassing):
         degree = last - first
         before = degree.cumsum(0) - degree
         return torch.arange(int(degree.sum())) + (first - before).repeat_interleave(degree)
+
+    def whole(self) -> tuple[SparseHood, list[Tensor]]:
+        """Return all neighbourhoods, for the path `sparse`, and all weights."""
+        if self._hood is None:
+            self._hood = SparseHood(self.friends, self.enemies, self.labels)
+        return self._hood, list(self._weights())
 
     def message(self, x_j: Tensor, weight: Tensor) -> Tensor:
         """What u says to v: its state times the weight of the edge."""
@@ -166,7 +161,7 @@ class BalancedConv(MessagePassing):
         )
 
     def _chosen_path(self) -> Path:
-        share = max(self.friends.size(1), self.enemies.size(1)) / self.labels**2
+        share = (self.friends.size(1) + self.enemies.size(1)) / (2 * self.labels**2)
         is_small = self.labels <= DENSE_LABELS
         return "dense" if is_small or (share >= DENSE_SHARE and self.labels <= DENSE_LIMIT) else "sparse"
 
@@ -189,11 +184,16 @@ class BalancedConv(MessagePassing):
         return f"{self.__class__.__name__}(labels={self.labels}, {edges}, path='{self.path}')"
 
 
-def _stacked(hoods: Sequence[Tensor], labels: int) -> SparsePattern:
-    """Return four matrices below each other, each beside the channel that it reads: one product gives all sums."""
-    rows = torch.cat([hood[1] + number * labels for number, hood in enumerate(hoods)])
-    columns = torch.cat([hood[0] + number % 2 * labels for number, hood in enumerate(hoods)])
-    return SparsePattern(rows, columns, (4 * labels, 2 * labels))
+def update(
+    layers: Sequence[tuple[SparseHood, list[Tensor]]], entailment: Tensor, contradiction: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Update both channels by layers (see `BalancedConv.whole`), one after the other, in one fused pass."""
+    weights = [weight for _, own in layers for weight in own]
+    hoods = [hood for hood, _ in layers]
+    updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
+        entailment, contradiction, hoods, torch.is_grad_enabled(), *weights
+    )
+    return updated
 
 
 def _canonical(adjacency: Any, labels: int) -> Tensor:

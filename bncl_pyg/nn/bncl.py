@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.graph.walks import Neighbourhood
-from bncl_pyg.nn.balanced_conv import BalancedConv, Path
+from bncl_pyg.nn.balanced_conv import BalancedConv, Path, update
 
 
 class BNCL(torch.nn.Module):
@@ -34,7 +34,10 @@ class BNCL(torch.nn.Module):
 
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels hop by hop."""
-        for layer in self.layers:
+        layers = [layer for layer in self.layers if isinstance(layer, BalancedConv)]
+        if layers and all(layer.path == "sparse" for layer in layers):
+            return update([layer.whole() for layer in layers], entailment, contradiction)
+        for layer in layers:
             entailment, contradiction = layer(entailment, contradiction)
         return entailment, contradiction
 
@@ -55,7 +58,6 @@ class BNCL(torch.nn.Module):
         chosen = occurring if len(layers) == 1 else torch.unique(torch.cat([occurring, layers[0].sources(occurring)]))
         places = torch.searchsorted(chosen, candidates.contiguous())
         shape = len(candidates), len(chosen)
-        states = tuple(scores.new_zeros(shape).scatter(1, places, scores) for scores in (entailment, contradiction))
-        for layer in layers:
-            states = layer.among(chosen, *states)
-        return states[0].gather(1, places), states[1].gather(1, places)
+        states = [scores.new_zeros(shape).scatter(1, places, scores) for scores in (entailment, contradiction)]
+        p, against = update([layer.among(chosen) for layer in layers], *states)
+        return p.gather(1, places), against.gather(1, places)

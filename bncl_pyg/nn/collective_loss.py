@@ -79,6 +79,7 @@ class CollectiveLoss(torch.nn.Module):
         annotated: Tensor | None = None,
         others: Tensor | None = None,
         texts: int | None = None,
+        predicted: Tensor | None = None,
         pairs: Pairs | None = None,
     ) -> LossParts:
         """Return the four parts.
@@ -92,10 +93,11 @@ class CollectiveLoss(torch.nn.Module):
             annotated: which rows these are, (annotated,).
             others: Σ s over the texts of the corpus that are not in this batch, (labels,), so that L2 is over all of D.
             texts: N, how many texts batch and others are together; the batch's size if there are no others.
+            predicted: s, where `indicator` was called before, as p is.
             pairs: which pairs p and p̄ are of; all, if not given.
         """
         pairs = AllPairs(*entailment.shape) if pairs is None else pairs
-        predicted = self.indicator(entailment, contradiction)
+        predicted = self.indicator(entailment, contradiction) if predicted is None else predicted
         rest = entailment + contradiction - 1
         hesitation = rest.norm(dim=1).sum() if self.hesitation == "norm" else rest.square().sum()
         counts = pairs.sums(predicted) if others is None else pairs.sums(predicted) + others

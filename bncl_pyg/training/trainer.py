@@ -65,7 +65,7 @@ class Trainer:
             recipe.annotation,
         )
         model.reset_parameters(torch.Generator().manual_seed(seed))
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=recipe.betas)
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=recipe.betas, fused=True)
         self.log: list[EpochLog] = []
 
     def run(self, checkpoint: "Checkpoint | None" = None, progress: Callable[[EpochLog], None] | None = None) -> None:
@@ -83,46 +83,50 @@ class Trainer:
         rate = recipe.learning_rate * recipe.decay ** ((epoch - 1) // recipe.decay_every)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        corpus = self._corpus_indicators() if recipe.prevalence_over == "corpus" else None
+        corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
         sums = torch.zeros(5, dtype=torch.float64)
         steps = 0
         for rows in self._batches(epoch):
-            parts, predicted = self._parts(rows, corpus)
-            total = self.loss.total(parts)
-            self.optimizer.zero_grad()
-            total.backward()
-            self.optimizer.step()
-            if corpus is not None:
-                corpus.replace(rows, predicted.detach(), self.pairs.rows(rows))
-            sums += torch.stack([total, *parts]).detach().double()
+            sums += self.train_step(rows, corpus).double()
             steps += 1
         return EpochLog(epoch, rate, *(sums / steps).tolist())
+
+    def train_step(self, rows: Tensor, corpus: "Indicators | None") -> Tensor:
+        """Train on the texts of these rows and return the loss and its four parts, (5,)."""
+        pairs = self.pairs.rows(rows)
+        parts, predicted = self._parts(rows, pairs, corpus)
+        total = self.loss.total(parts)
+        self.optimizer.zero_grad()
+        total.backward()
+        self.optimizer.step()
+        if corpus is not None:
+            corpus.replace(rows, predicted.detach(), pairs)
+        return torch.stack([total, *parts]).detach()
+
+    def _parts(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> tuple[LossParts, Tensor]:
+        """Return the parts of the loss and s of these texts' pairs."""
+        entailment, contradiction = self._states(rows)
+        predicted = self.loss.indicator(entailment, contradiction)
+        others, texts = (None, None) if corpus is None else (corpus.without(rows, pairs), len(self.entailment))
+        truth = annotated = None
+        if self._truth is not None:
+            annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
+            truth = pairs.rows(annotated).of(self._truth[self._truth_row[rows[annotated]].numpy()])
+        parts = self.loss(entailment, contradiction, truth, annotated, others, texts, predicted, pairs)
+        return parts, predicted
 
     def _reachable(self, prevalence: Tensor) -> Tensor:
         """Return λ, capped where a label is the candidate of few texts: most of its true texts may lie elsewhere."""
         counts, texts = self.pairs.counts.double(), self.pairs.texts
         return prevalence.minimum(counts * (0.5 + 0.5 * counts / texts) / texts)
 
-    def _states(self, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
+    def _states(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return p and p̄ of some texts, (texts, labels) or of their candidates."""
-        scores = self.entailment[rows], self.contradiction[rows]
+        scores = self.entailment.index_select(0, rows), self.contradiction.index_select(0, rows)
         if isinstance(self.pairs, Candidates):
-            return self.model.of_candidates(*scores, self.pairs.candidates[rows])
+            return self.model.of_candidates(*scores, self.pairs.candidates.index_select(0, rows))
         found: tuple[Tensor, Tensor] = self.model(*scores)
         return found
-
-    def _parts(self, rows: Tensor, corpus: "_Indicators | None") -> tuple[LossParts, Tensor]:
-        entailment, contradiction = self._states(rows)
-        pairs = self.pairs.rows(rows)
-        annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
-        truth = None
-        if len(annotated) and self._truth is not None:
-            of_them = self._truth[self._truth_row[rows[annotated]].numpy()]
-            truth = pairs.rows(annotated).of(of_them)
-        others = None if corpus is None else corpus.without(rows, pairs)
-        texts = None if corpus is None else len(self.entailment)
-        parts = self.loss(entailment, contradiction, truth, annotated, others, texts, pairs)
-        return parts, self.loss.indicator(entailment, contradiction)
 
     def _batches(self, epoch: int) -> Iterator[Tensor]:
         everything = torch.arange(len(self.entailment))
@@ -138,13 +142,12 @@ class Trainer:
             yield from (part for part in rows[order].split(self.recipe.batch) if len(part))
 
     @torch.no_grad()
-    def _corpus_indicators(self) -> "_Indicators":
+    def corpus_indicators(self) -> "Indicators":
         """Return s for all texts with the weights as they are; refreshed every epoch, updated batch by batch."""
         # A batch of texts with candidates works on few labels, many texts on many.
         size = self.recipe.batch if isinstance(self.pairs, Candidates) else 4096
-        starts = range(0, len(self.entailment), size)
-        said = [self.loss.indicator(*self._states(slice(start, start + size))) for start in starts]
-        return _Indicators(torch.cat(said), self.pairs)
+        parts = torch.arange(len(self.entailment)).split(size)
+        return Indicators(torch.cat([self.loss.indicator(*self._states(rows)) for rows in parts]), self.pairs)
 
     def _sharpness(self) -> float:
         if self.recipe.sharpness != "auto":
@@ -157,7 +160,7 @@ class Trainer:
             raise InputError(f"The sharpness cannot be chosen: {error} Give a number instead of 'auto'.") from None
 
 
-class _Indicators:
+class Indicators:
     """Each text's latest s and their sum, so that a batch's L2 counts over the whole corpus."""
 
     def __init__(self, indicators: Tensor, pairs: Pairs) -> None:
@@ -165,12 +168,16 @@ class _Indicators:
         self.counts = pairs.sums(indicators.double())
 
     def without(self, rows: Tensor, pairs: Pairs) -> Tensor:
-        rest = self.counts - pairs.sums(self.indicators[rows].double())
-        return rest.to(self.indicators.dtype)
+        """Return the sum over all texts but these, whose pairs are given; in the indicators' type."""
+        return (self.counts - self._sum(rows, pairs)).to(self.indicators.dtype)
 
     def replace(self, rows: Tensor, indicators: Tensor, pairs: Pairs) -> None:
-        self.counts += pairs.sums(indicators.double() - self.indicators[rows].double())
-        self.indicators[rows] = indicators
+        """Put new ones in the place of these texts'."""
+        self.counts += pairs.sums(indicators.double()) - self._sum(rows, pairs)
+        self.indicators.index_copy_(0, rows, indicators)
+
+    def _sum(self, rows: Tensor, pairs: Pairs) -> Tensor:
+        return pairs.sums(self.indicators.index_select(0, rows).double())
 
 
 class Checkpoint:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bncl_pyg.nn import BalancedConv, balanced_conv
+from bncl_pyg.nn import BalancedConv, balanced_conv, balanced_update
+from bncl_pyg.nn.balanced_conv import update
 
 HAS_TORCH_SPARSE = importlib.util.find_spec("torch_sparse") is not None
 PATHS = ["message", "sparse", "dense", *(["torch-sparse"] if HAS_TORCH_SPARSE else [])]
@@ -124,7 +125,8 @@ def test_the_path_is_chosen_by_size_and_density() -> None:
     assert BalancedConv(FRIENDS, ENEMIES, 4).path == "dense"
     assert BalancedConv(few, empty, 1000).path == "sparse"
     many = torch.stack([torch.arange(600).repeat_interleave(400), torch.arange(400).repeat(600)])
-    assert BalancedConv(many, empty, 600).path == "dense"
+    assert BalancedConv(many, many, 600).path == "dense"
+    assert BalancedConv(many, empty, 600).path == "sparse"
 
 
 def test_a_label_without_neighbours_keeps_its_state() -> None:
@@ -162,13 +164,53 @@ def test_neighbourhoods_that_make_no_sense_are_refused(edges: Tensor, message: s
         BalancedConv(edges, ENEMIES, 4)
 
 
+def test_texts_that_do_not_fit_the_cache_are_updated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 2 texts and tiles of 1 to 3 labels give what one block and one tile give, gradients included."""
+    generator = np.random.default_rng(0)
+    friends, enemies = (torch.from_numpy(np.argwhere(generator.random((9, 9)) < 0.6).T) for _ in range(2))
+    found = []
+    for cached, tile in ((balanced_update.CACHED, balanced_update.TILE), (72, 24)):
+        monkeypatch.setattr(balanced_update, "CACHED", cached)
+        monkeypatch.setattr(balanced_update, "LEAST_TEXTS", 2)
+        monkeypatch.setattr(balanced_update, "TILE", tile)
+        layers = [BalancedConv(friends, enemies, 9, "sparse").double() for _ in range(2)]
+        hood, _ = layers[0].whole()
+        assert (hood.texts, len(hood.samples[0].parts)) == ((2, 3) if tile == 24 else (233016, 1))
+        for seed, layer in enumerate(layers):
+            layer.reset_parameters(torch.Generator().manual_seed(seed))
+        inputs = tuple(part.requires_grad_() for part in states(5, 9, torch.float64))
+        apart = layers[1](*layers[0](*inputs))
+        together = balanced_conv.update([layer.whole() for layer in layers], *inputs)
+        assert torch.allclose(torch.stack(apart), torch.stack(together))
+        (together[0] * 1.5 + together[1].square()).sum().backward()
+        gradients = [part.grad for part in (*inputs, *layers[0].parameters(), *layers[1].parameters())]
+        found.append([*together, *gradients])
+    for one, other in zip(*found, strict=True):
+        assert one is not None
+        assert other is not None
+        assert torch.allclose(one, other)
+
+
+def test_no_texts_are_updated_to_no_texts() -> None:
+    for path in ("message", "sparse", "dense"):  # torch-sparse cannot
+        p, against = BalancedConv(FRIENDS, ENEMIES, 4, path)(*states(0, 4))  # type: ignore[arg-type]
+        assert p.shape == against.shape == (0, 4)
+
+
+def test_without_gradients_the_sparse_path_gives_the_same() -> None:
+    conv = BalancedConv(FRIENDS, ENEMIES, 4, "sparse")
+    with torch.inference_mode():
+        found = conv(*states(3, 4))
+    assert torch.equal(torch.stack(found), torch.stack(conv(*states(3, 4))))
+
+
 def test_some_labels_are_updated_as_if_there_were_no_others() -> None:
     torch.manual_seed(3)
     labels, chosen = 30, torch.tensor([1, 4, 5, 9, 17, 18, 28])
     friends, enemies = (torch.unique(torch.randint(0, labels, (2, 120)), dim=1) for _ in range(2))
     conv = BalancedConv(friends, enemies, labels)
     states = torch.rand(2, 6, len(chosen))
-    found = conv.among(chosen, *states)
+    found = update([conv.among(chosen)], *states)
     whole = torch.zeros(2, 6, labels)
     whole[:, :, chosen] = states
     expected = [part[:, chosen] for part in conv(*whole)]

@@ -119,8 +119,8 @@ def test_prevalence_is_counted_over_the_whole_corpus(
 def test_running_counts_follow_the_weights(graph: SignedLabelGraph, features: Features, priors: Supervision) -> None:
     """After an epoch's updates the running counts are those of the states that each batch last had."""
     trainer = make(graph, features, priors)
-    counts = trainer._corpus_indicators()
-    fresh = trainer._corpus_indicators()
+    counts = trainer.corpus_indicators()
+    fresh = trainer.corpus_indicators()
     rows = torch.tensor([5, 2, 59])
     new = torch.rand(3, 6, generator=torch.Generator().manual_seed(0))
     pairs = trainer.pairs.rows(rows)
@@ -208,7 +208,7 @@ def test_what_is_no_candidate_is_not_called_false(
     sparse = dataclasses.replace(features, candidates=best, **scores)
     trainer = make(graph, sparse, annotated)
     rows = torch.from_numpy(annotated.annotated)
-    parts, said = trainer._parts(rows, None)
+    parts, said = trainer._parts(rows, trainer.pairs.rows(rows), None)
     assert said.shape == (4, 3)
     p, against = trainer.model.of_candidates(sparse.entailment[rows], sparse.contradiction[rows], best[rows])
     assert annotated.annotations is not None

@@ -1,0 +1,265 @@
+"""The whole step: an epoch of the recipe `paper` beside a plain transcription of the paper, and what the update costs
+between raw text and prediction.
+
+    BNCL_DATA=folder python -m benchmarks.step
+
+The transcription is what the paper's equations say, line by line: weights (labels × labels) with a mask at every step,
+a `DataLoader` that collates single samples, `torch.optim.Adam` as it comes. It does the same work as our `Trainer`: the
+same batches, and L2 over the whole corpus in the same way. Before anything is timed, both must find the same loss and
+the same weights after a step.
+"""
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from benchmarks.quality.datasets import DataSet
+from benchmarks.results import about_this_run, footer, markdown_table, save
+from bncl_pyg.classifier import BNCLClassifier
+from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
+from bncl_pyg.nli import Features, score_texts
+from bncl_pyg.nli.load import embedded_scorer
+from bncl_pyg.nn import BNCL
+from bncl_pyg.training.recipes import PAPER
+from bncl_pyg.training.trainer import Trainer
+
+TEXTS = 256
+SHARPNESS = 10
+"""C, as in the recipe."""
+
+
+def main(
+    data: Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")],
+    name: Annotated[str, typer.Option(help="Which of them.")] = "reuters21578",
+    cache: Annotated[Path, typer.Option(help="Where vectors and scores are kept.")] = Path("benchmarks/.cache"),
+    epochs: int = 7,
+    repeats: int = 3,
+) -> None:
+    """Measure and write the tables."""
+    load = os.getloadavg()[0]
+    given = DataSet(data / name, cache, typer.echo)
+    given.prepare()
+    train, _ = given.scored
+    graph = given.graph(given.default_vectors, (5.0, 95.0), 2)
+    content = {
+        "about": about_this_run(),
+        "load": load,
+        "name": name,
+        "epoch": timed_epochs(train, given.priors, graph, epochs),
+        "prediction": timed_prediction(train, given.priors, graph, given.test, given.labels, repeats),
+    }
+    save("step", content, as_markdown(content))
+    typer.echo(as_markdown(content))
+
+
+class Samples(Dataset[tuple[int, Tensor, Tensor]]):
+    """One text at a time."""
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+
+    def __len__(self) -> int:
+        """Return how many texts there are."""
+        return len(self.features)
+
+    def __getitem__(self, place: int) -> tuple[int, Tensor, Tensor]:
+        """Return a text's place and its scores."""
+        return place, self.features.entailment[place], self.features.contradiction[place]
+
+
+class Transcription(torch.nn.Module):
+    """The paper's equations with dense masks; annotation-free.
+
+    Args:
+        model: whose weights it starts with.
+        features: the training texts.
+        priors: κ and λ.
+    """
+
+    def __init__(self, model: BNCL, features: Features, priors: Supervision) -> None:
+        super().__init__()
+        self.features, labels = features, len(features.labels)
+        self.cardinality, self.prevalence = priors.cardinality, torch.from_numpy(priors.prevalence).float()
+        self.weights = torch.nn.ParameterList()
+        for layer in model.layers:
+            edges = [getattr(layer, name) for name in ("friends", "enemies", "enemies", "friends")]
+            for weight, (sources, targets) in zip(layer.parameters(), edges, strict=True):
+                mask = torch.zeros(labels, labels)
+                mask[sources, targets] = 1
+                full = torch.nn.init.normal_(torch.empty(labels, labels), std=labels**-0.5)
+                full[sources, targets] = weight.detach()
+                self.weights.append(torch.nn.Parameter(full))
+                self.register_buffer(f"mask{len(self.weights)}", mask)
+        self.optimizer = torch.optim.Adam(self.parameters(), lr=PAPER.learning_rate, betas=PAPER.betas)
+        self.predicted = torch.zeros(len(features), labels)
+
+    def forward(self, h: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
+        """Update both channels hop by hop."""
+        masked = [weight * getattr(self, f"mask{place + 1}") for place, weight in enumerate(self.weights)]
+        for hop in range(0, len(masked), 4):
+            friends, enemies_against, enemies, friends_against = masked[hop : hop + 4]
+            h, against = (
+                h + torch.relu(h @ friends) + torch.relu(against @ enemies_against),
+                against + torch.relu(h @ enemies) + torch.relu(against @ friends_against),
+            )
+        return h, against
+
+    def loss(self, rows: Tensor, p: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the collective loss of a batch, L2 over the whole corpus, and s of the batch."""
+        predicted = torch.sigmoid(SHARPNESS * (p - against))
+        others = self.predicted.sum(dim=0, dtype=torch.float64) - self.predicted[rows].sum(dim=0, dtype=torch.float64)
+        of_labels, of_texts, _ = PAPER.loss_weights
+        hesitation = (p + against - 1).norm(dim=1).sum()
+        counts = predicted.sum(dim=0) + others.float()
+        prevalence = (len(self.predicted) * self.prevalence - counts).square().sum()
+        cardinality = (self.cardinality - predicted.sum(dim=1)).square().sum()
+        return hesitation + of_labels * prevalence + of_texts * cardinality, predicted.detach()
+
+    def look(self) -> None:
+        """Predict the whole corpus with the weights as they are."""
+        with torch.no_grad():
+            for rows, entailment, contradiction in DataLoader(Samples(self.features), batch_size=PAPER.batch):
+                p, against = self(entailment, contradiction)
+                self.predicted[rows] = torch.sigmoid(SHARPNESS * (p - against))
+
+    def step(self, rows: Tensor, entailment: Tensor, contradiction: Tensor) -> float:
+        """Train on a batch and return its loss."""
+        total, predicted = self.loss(rows, *self(entailment, contradiction))
+        self.optimizer.zero_grad()
+        total.backward()
+        self.optimizer.step()
+        self.predicted[rows] = predicted
+        return float(total.detach())
+
+    def train_epoch(self) -> float:
+        """Train an epoch and return its mean loss."""
+        self.look()
+        batches = DataLoader(Samples(self.features), batch_size=PAPER.batch, shuffle=True)
+        losses = [self.step(*batch) for batch in batches]
+        return sum(losses) / len(losses)
+
+
+def timed_epochs(features: Features, priors: Supervision, graph: SignedLabelGraph, epochs: int) -> dict[str, Any]:
+    """Return the median seconds of an epoch by our trainer and by the transcription, in turn."""
+    ours = Trainer(BNCL(balanced_neighbourhoods(graph)), features, priors, PAPER)
+    plain = Transcription(ours.model, features, priors)
+    first = first_step(ours, plain)
+    number = iter(range(1, 10**6))
+    works: dict[str, Callable[[], Any]] = {
+        "ours": lambda: ours.train_epoch(next(number)),
+        "transcription": plain.train_epoch,
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(epochs + 1):
+        for name, work in works.items():
+            seconds[name].append(_seconds(work))
+    return {
+        "texts": len(features),
+        "labels": len(features.labels),
+        "paths": [str(layer.path) for layer in ours.model.layers],
+        "epochs": epochs,
+        "first_step": first,
+        "seconds": {name: statistics.median(taken[1:]) for name, taken in seconds.items()},  # the first warms up
+    }
+
+
+def first_step(ours: Trainer, plain: Transcription) -> dict[str, float]:
+    """Take one step on the same batch with both; return the losses, and by how much the weights then differ at most."""
+    rows = torch.arange(min(PAPER.batch, len(plain.features)))
+    scores = plain.features.entailment[rows], plain.features.contradiction[rows]
+    plain.look()
+    theirs = plain.step(rows, *scores)
+    mine = float(ours.train_step(rows, ours.corpus_indicators())[0])
+    apart = 0.0
+    places = iter(range(len(plain.weights)))
+    for layer in ours.model.layers:
+        edges = [getattr(layer, name) for name in ("friends", "enemies", "enemies", "friends")]
+        for weight, (sources, targets) in zip(layer.parameters(), edges, strict=True):
+            full = plain.weights[next(places)].detach()
+            if weight.numel():
+                apart = max(apart, float((full[sources, targets] - weight.detach()).abs().max()))
+    if abs(theirs - mine) > 1e-4 * abs(theirs) or apart > 1e-4:
+        raise AssertionError(f"The two do not do the same: losses {mine} and {theirs}, weights {apart} apart.")
+    return {"ours": mine, "transcription": theirs, "weights_apart": apart}
+
+
+def timed_prediction(
+    train: Features, priors: Supervision, graph: SignedLabelGraph, test: Corpus, labels: LabelSet, repeats: int
+) -> dict[str, Any]:
+    """Return the seconds from texts to features, and from features to decisions by both recipes' models."""
+    corpus = Corpus(test.ids[:TEXTS], test.texts[:TEXTS])
+    models = {recipe: BNCLClassifier(recipe=recipe, graph=graph) for recipe in ("paper", "default")}
+    for model in models.values():
+        model.fit(train, priors)
+    seconds: dict[str, list[float]] = {"scoring": [], **{recipe: [] for recipe in models}, "update": []}
+    for _ in range(repeats + 1):
+        scorer = embedded_scorer()  # a new one: it remembers the last texts
+        scored: list[Features] = []
+        seconds["scoring"].append(_seconds(lambda: scored.append(score_texts(corpus, labels, scorer))))  # noqa: B023
+        features = scored[0]
+        network = models["paper"].model_
+        with torch.inference_mode():
+            seconds["update"].append(_seconds(lambda: network(features.entailment, features.contradiction)))  # noqa: B023
+        for recipe, model in models.items():
+            seconds[recipe].append(_seconds(lambda: model.predict(features)))  # noqa: B023
+    return {
+        "texts": len(corpus),
+        "repeats": repeats,
+        "seconds": {name: statistics.median(taken[1:]) for name, taken in seconds.items()},
+    }
+
+
+def as_markdown(content: dict[str, Any]) -> str:
+    """Return the page that shows the figures of a run."""
+    epoch, prediction = content["epoch"], content["prediction"]
+    ours, theirs = epoch["seconds"]["ours"], epoch["seconds"]["transcription"]
+    spent, texts = prediction["seconds"], prediction["texts"]
+    rows = [
+        ["scoring: encoding, head, words", spent["scoring"], "the rest"],
+        ["the balanced update alone, recipe `paper`", spent["update"], _share(spent, "update")],
+        ["prediction from scores, recipe `paper`", spent["paper"], _share(spent, "paper")],
+        ["prediction from scores, recipe `default`", spent["default"], _share(spent, "default")],
+    ]
+    lines = [[what, f"{1000 * seconds / texts:.4f} ms", share] for what, seconds, share in rows]
+    first = epoch["first_step"]
+    return (
+        "# The whole step\n\n"
+        f"On {content['name']}; the machine's load was {content['load']:.1f} when the run began.\n\n"
+        "## An epoch of the recipe `paper`\n\n"
+        f"{epoch['texts']} texts × {epoch['labels']} labels, batches of {PAPER.batch}, L2 over the whole corpus, the "
+        f"layers' paths {' and '.join(f'`{path}`' for path in epoch['paths'])}; medians of {epoch['epochs']} epochs, "
+        "in turn. The transcription has dense masks and a `DataLoader` of single samples, and does the same work: the "
+        f"first step's loss is {first['ours']:.3f} in ours and {first['transcription']:.3f} in it, and the weights "
+        f"after it are at most {first['weights_apart']:.0e} apart.\n\n"
+        + markdown_table(
+            ["our `Trainer`", "transcription", "ratio"], [[f"{ours:.3f} s", f"{theirs:.3f} s", f"{theirs / ours:.1f}"]]
+        )
+        + "\n## From raw text to prediction\n\n"
+        f"{texts} test texts with the embedded scorer, medians of {prediction['repeats']} runs. The share is that of "
+        'scoring and the step together; the paper calls the update\'s time "almost imperceptible".\n\n'
+        + markdown_table(["what", "a text", "share of the total"], lines)
+        + footer(content["about"])
+    )
+
+
+def _share(spent: dict[str, float], name: str) -> str:
+    return f"{spent[name] / (spent['scoring'] + spent[name]):.2%}"
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    typer.run(main)
