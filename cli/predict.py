@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+TEXTS_AT_ONCE = 1024
+"""How many texts are read and answered before the next."""
+
 
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
@@ -23,16 +26,30 @@ def predict(
 
     Texts are read by the scorer that the model was trained with.
     """
+    import numpy as np
+
     from bncl_pyg.classifier import BNCLClassifier
     from bncl_pyg.corpus import Corpus
     from bncl_pyg.files import write_jsonl
     from bncl_pyg.nli import read_features
 
+    from .show import texts_bar
+
     classifier = BNCLClassifier.from_pretrained(model)
     if scorer is not None:
         classifier.scorer = scorer
     given = Corpus.read(texts) if texts.is_file() else read_features(texts)
-    rows = list(classifier.predicted_rows(given))
+    parts = [given]
+    if isinstance(given, Corpus):
+        starts = range(0, max(len(given), 1), TEXTS_AT_ONCE)
+        parts = [given.rows(np.arange(start, min(start + TEXTS_AT_ONCE, len(given)))) for start in starts]
+    rows = []
+    with texts_bar("predicting") as (start, progress, _):
+        start(len(given), 0)
+        for part in parts:
+            for row in classifier.predicted_rows(part):
+                rows.append(row)
+                progress(1)
     write_jsonl(out, iter(rows))
     without = sum(not row["labels"] for row in rows)
     typer.echo(f"{out}: {len(rows)} texts, {without} of them without any label.")
