@@ -387,7 +387,9 @@ def _hypernyms_page(found: dict[str, Any]) -> str:
         + markdown_table(["", "P@1", "P@5", "miF1", "ebF1", "maF1"], rows)
         + "\nThe cosine's rows are over all labels, not over candidates; λ-quantile and the recipe know cardinality "
         "and prevalences of the training split, top-k its cardinality. λ-quantile is ranked by the distance from a "
-        "label's threshold, the recipe by its `decision_function`.\n"
+        "label's threshold, the recipe by its `decision_function`: its probabilities, which are softer, rank frequent "
+        "labels too high where there are so many rare ones. In maF1 plain top-k is ahead: it gives rare labels as "
+        "readily as others.\n"
     )
 
 
@@ -408,7 +410,7 @@ def _sizes_page(found: list[dict[str, Any]]) -> str:
     return (
         "## From a thousand to a million labels\n\n"
         f"{NEIGHBOURS} nearest and farthest labels, as many kept a hop and sign; an epoch of the paper's recipe on "
-        f"{EPOCH_TEXTS:,} texts with {EPOCH_CANDIDATES} candidates each.\n\n"
+        f"{EPOCH_TEXTS:,} texts with {EPOCH_CANDIDATES} candidates each. Other work ran on the machine.\n\n"
         + markdown_table(columns, rows)
         + "\n![Time and memory by the number of labels](scale.png)\n"
     )
