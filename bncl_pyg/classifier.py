@@ -327,7 +327,9 @@ class BNCLClassifier(BaseEstimator):
         said = (torch.ge if ties_count else torch.gt)(p, against)
         return said, p / (p + against).clamp_min(1e-12), p - against
 
-    def _scored(self, texts: Corpus | Sequence[str] | Features, labels: LabelSet | None) -> Features:
+    def _scored(
+        self, texts: Corpus | Sequence[str] | Features, labels: LabelSet | None, *, predicting: bool = False
+    ) -> Features:
         """Return features as they are, and texts scored in memory."""
         if isinstance(texts, Features):
             return texts
@@ -339,8 +341,26 @@ class BNCLClassifier(BaseEstimator):
                 f"--scorer FOLDER, or give features instead of texts."
             )
         corpus = texts if isinstance(texts, Corpus) else Corpus(tuple(map(str, range(len(texts)))), tuple(texts))
-        kept = {"candidates": getattr(self, "candidates_", None), "hypotheses": getattr(self, "hypotheses_", None)}
-        return score_texts(corpus, labels, self._reader(), self.template, **kept)
+        reader = self._reader()
+        if not predicting:
+            return score_texts(corpus, labels, reader, self.template)
+        # Another scorer's vectors of the labels would be nonsense beside this one's of the texts.
+        same = {**reader.about(), "template": self.template} == self.scorer_
+        known = self.hypotheses_ if same else None
+        return score_texts(corpus, labels, reader, self.template, candidates=self.candidates_, hypotheses=known)
+
+    def _check_candidates(self, features: Features) -> None:
+        """Say that features hold more or fewer labels a text than those that the model was trained on."""
+        usual, given = self.candidates_ or len(self.labels_), features.entailment.shape[1]
+        if usual == given:
+            return
+        trained, hold = (
+            f"{count} candidates" if count < len(self.labels_) else "all labels" for count in (usual, given)
+        )
+        sentence = f"The model was trained with {trained} a text, but these features hold {hold}."
+        if isinstance(self.model_, BNCL):
+            raise InputError(f"{sentence} Make them as those it was trained on, with bncl featurize.")
+        log.warning(sentence)
 
     def _reader(self) -> Scorer:
         """Return what reads texts, which is loaded once."""
@@ -362,7 +382,8 @@ class BNCLClassifier(BaseEstimator):
 
     def _checked(self, texts: Corpus | Sequence[str] | Features) -> Features:
         self._check_fitted()
-        features = self._scored(texts, self.labels_)
+        features = self._scored(texts, self.labels_, predicting=True)
+        self._check_candidates(features)
         self.labels_.check_same(features.labels, "the model", "the features")
         if features.scorer != self.scorer_:
             log.warning("These features were made by another scorer than the ones that the model was trained on.")
@@ -445,11 +466,17 @@ def _fingerprint(
         "priors": _digest(torch.from_numpy(supervision.prevalence)) + f"-{supervision.cardinality!r}",
         "annotated texts": _digest(
             torch.from_numpy(supervision.annotated),
-            torch.empty(0) if annotations is None else torch.from_numpy(annotations.toarray()),
+            *([] if annotations is None else _sparse_parts(annotations)),
         ),
         "recipe": recipe.as_dict(),
         "seed": seed,
     }
+
+
+def _sparse_parts(matrix: csr_array) -> list[Tensor]:
+    ordered = csr_array(matrix, copy=True)
+    ordered.sort_indices()
+    return [torch.from_numpy(part.astype(np.int64)) for part in (ordered.indptr, ordered.indices)]
 
 
 def _whose(features: Features) -> list[Tensor]:

@@ -51,13 +51,13 @@ def featurize(
     from bncl_pyg.corpus import LabelSet
     from bncl_pyg.corpus.texts import stream_texts
     from bncl_pyg.nli.featurize import featurize as run
-    from bncl_pyg.nli.load import load_scorer
+    from bncl_pyg.nli.load import load_scorer, ranker_for
 
     from .show import texts_bar
 
     label_set = LabelSet.read(labels)
     chosen = load_scorer(scorer, max_tokens=max_tokens, label_map=label_map, backend=backend)
-    ranker = load_scorer("embedded") if candidates is not None and chosen.block_texts < 1024 else None
+    ranker = None if candidates is None else ranker_for(chosen)
     with texts_bar() as (start, progress, aside):
         done = run(
             lambda: stream_texts(texts),

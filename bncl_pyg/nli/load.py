@@ -21,6 +21,8 @@ SCALE, MIDDLE = 20.0, 0.38
 """For another encoder's cosine c: entailment, neutral and contradiction are the softmax of (z, 0, −z) with
 z = 20 (c − 0.38). 20 is the scale that sentence encoders are usually trained with; from 0.38 on, saying "yes" is best
 on the training split of stackex-cooking with the embedded encoder."""
+QUICK = 1024
+"""A scorer whose blocks have so many texts can choose candidates among all labels by itself."""
 NEEDED = ("*.json", "*.safetensors", "*.txt", "*.model")
 """What a model's folder must hold; other forms of its weights are not downloaded."""
 
@@ -68,6 +70,11 @@ def embedded_scorer(max_tokens: int = MAX_TOKENS, backend: str = "torch") -> "Bi
     return BiEncoderScorer(SentenceEncoder.embedded(max_tokens, backend), embedded_head(), EMBEDDED)
 
 
+def ranker_for(scorer: Scorer) -> Scorer:
+    """Return what chooses candidates for a scorer: itself, or the embedded one if it is slow."""
+    return scorer if scorer.block_texts >= QUICK else embedded_scorer()
+
+
 def score_texts(
     corpus: Corpus,
     labels: LabelSet,
@@ -91,7 +98,7 @@ def score_texts(
     said = hypotheses_of(labels.descriptions, template)
     if hypotheses is not None:
         scorer.know(said, hypotheses)
-    best = None if candidates is None else scorer.best(corpus.texts, said, candidates)
+    best = None if candidates is None else ranker_for(scorer).best(corpus.texts, said, candidates)
     entailment, contradiction = scorer.score(corpus.texts, said, best)
     about = {**scorer.about(), "template": template}
     vectors = scorer.vectors(corpus.texts)

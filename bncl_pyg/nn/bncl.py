@@ -45,8 +45,8 @@ class BNCL(torch.nn.Module):
         """Update texts of which only some labels are known, on the labels that occur and those they hear from.
 
         A label that is not a text's candidate is unknown, not false: it starts with neither entailment nor
-        contradiction, can carry on what it hears, and is not returned. Labels that are nobody's candidates and that no
-        candidate hears from at the first hop are left out.
+        contradiction, can carry on what it hears, and is not returned. Labels that can say nothing to any candidate,
+        not even from hop to hop, are left out; what is returned is what the whole graph would give.
 
         Args:
             entailment: (texts, candidates).
@@ -54,8 +54,10 @@ class BNCL(torch.nn.Module):
             candidates: which labels these are, (texts, candidates).
         """
         layers = [layer for layer in self.layers if isinstance(layer, BalancedConv)]
-        occurring = torch.unique(candidates)
-        chosen = occurring if len(layers) == 1 else torch.unique(torch.cat([occurring, layers[0].sources(occurring)]))
+        chosen = torch.unique(candidates)
+        # What is no candidate has nothing to say at the first hop.
+        for layer in reversed(layers[1:]):
+            chosen = torch.unique(torch.cat([chosen, layer.sources(chosen)]))
         places = torch.searchsorted(chosen, candidates.contiguous())
         shape = len(candidates), len(chosen)
         states = [scores.new_zeros(shape).scatter(1, places, scores) for scores in (entailment, contradiction)]

@@ -12,6 +12,9 @@ from bncl_pyg.nn.pairs import AllPairs, Pairs
 FLOOR = 1e-6
 """The smallest number whose logarithm is taken: a state can be exactly 0."""
 
+TINY = 1e-30
+"""What keeps the gradient of a root finite at 0."""
+
 
 class LossParts(NamedTuple):
     """The four parts, before their weights."""
@@ -99,7 +102,9 @@ class CollectiveLoss(torch.nn.Module):
         pairs = AllPairs(*entailment.shape) if pairs is None else pairs
         predicted = self.indicator(entailment, contradiction) if predicted is None else predicted
         rest = entailment + contradiction - 1
-        hesitation = rest.norm(dim=1).sum() if self.hesitation == "norm" else rest.square().sum()
+        squares = rest.square().sum(dim=1)
+        # `norm` would go through labels-first memory number by number.
+        hesitation = (squares + TINY).sqrt().sum() if self.hesitation == "norm" else squares.sum()
         counts = pairs.sums(predicted) if others is None else pairs.sums(predicted) + others
         expected = (len(predicted) if texts is None else texts) * self.prevalence.to(counts.dtype)
         prevalence = ((expected - counts) * (pairs.counts > 0)).square().sum()

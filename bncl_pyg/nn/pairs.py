@@ -60,8 +60,8 @@ class Pairs(Protocol):
     labels: int
     counts: Tensor
 
-    def sums(self, values: Tensor) -> Tensor:
-        """Return the sum of values over texts; (labels,)."""
+    def sums(self, values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Return the sum of values over texts, in their type or another; (labels,)."""
         ...
 
     def lowest(self, values: Tensor) -> Tensor:
@@ -102,9 +102,9 @@ class AllPairs:
         self.texts, self.labels = texts, labels
         self.counts = torch.full((labels,), float(texts))
 
-    def sums(self, values: Tensor) -> Tensor:
+    def sums(self, values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """See `Pairs`."""
-        return values.sum(dim=0)
+        return values.sum(dim=0, dtype=dtype)
 
     def lowest(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
@@ -160,8 +160,9 @@ class Candidates:
         self.counts = torch.bincount(self._flat, minlength=labels).float()
         self._routes: tuple[Tensor, Routes] | None = None
 
-    def sums(self, values: Tensor) -> Tensor:
+    def sums(self, values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """See `Pairs`."""
+        values = values if dtype is None else values.to(dtype)
         return values.new_zeros(self.labels).index_add_(0, self._flat, values.flatten())
 
     def lowest(self, values: Tensor) -> Tensor:
@@ -201,7 +202,7 @@ class Candidates:
     def blocks(self) -> Iterator[PairBlock]:
         """See `Pairs`."""
         order = torch.argsort(self._flat, stable=True)
-        starts = torch.cat([torch.zeros(1), self.counts.cumsum(0)]).long()
+        starts = torch.cat([torch.zeros(1, dtype=torch.int64), self.counts.long().cumsum(0)])
         for first in range(0, self.labels, BLOCK_LABELS):
             last = min(first + BLOCK_LABELS, self.labels)
             places = order[starts[first] : starts[last]]
@@ -298,6 +299,16 @@ class Routes:
             offset = first * width
             found.append((sources[there] + offset, targets[there] + offset, edges[there]))
         return cls(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+
+
+def reachable(totals: Tensor, pairs: Pairs) -> Tensor:
+    """Return how many texts each label is asked to have, where it should have so many; (labels,).
+
+    The fewer of all texts a label is a candidate of, the more of its true texts may lie elsewhere: down to half of
+    those whose candidate it is are asked for at most.
+    """
+    counts = pairs.counts.to(totals)
+    return totals.minimum(counts * (0.5 + 0.5 * counts / pairs.texts))
 
 
 def pairs_of(candidates: Tensor | None, texts: int, labels: int) -> Pairs:

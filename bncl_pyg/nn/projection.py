@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from bncl_pyg.nn.pairs import AllPairs, Pairs
+from bncl_pyg.nn.pairs import AllPairs, Pairs, reachable
 
 FIRST_STEPS, LATER_STEPS, ROUNDS = 8, 2, 8
 LARGEST_STEP, LARGEST_OFFSET = 2.0, 40.0
@@ -92,9 +92,8 @@ class CollectiveProjection(torch.nn.Module):
         pairs = AllPairs(*logits.shape) if pairs is None else pairs
         texts, counts = pairs.texts, pairs.counts
         wanted = prevalence.to(logits) * texts
-        most = (counts * (0.5 + 0.5 * counts / texts) - LEAST).clamp_min(LEAST)
-        totals = wanted.clamp_min(LEAST).minimum(most)
-        alone = torch.logit((wanted / texts).clamp(LEAST / texts, 1 - LEAST / texts))
+        totals = reachable(wanted, pairs).minimum(counts - LEAST).clamp_min(LEAST)
+        alone = torch.logit(wanted / texts).clamp(-LARGEST_OFFSET, LARGEST_OFFSET)
         found = cls(torch.where(counts > 0, torch.logit(totals / counts.clamp_min(1)), alone), cardinality, competition)
         of_texts = torch.zeros(texts)
         for turn in range(ROUNDS):

@@ -19,7 +19,7 @@ from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
 from bncl_pyg.nn.collective import FARTHEST, decided, free_logits
-from bncl_pyg.nn.pairs import Pairs, pairs_of
+from bncl_pyg.nn.pairs import Pairs, pairs_of, reachable
 from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
 from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled, settled
 from bncl_pyg.training.regression import Inputs, Regression, regress
@@ -179,15 +179,18 @@ class DefaultTrainer:
             free = self._free(prevalence, known.cardinality)
             return self._finished(known, prevalence, free, None), exact
         rows, truth = self._annotated(known)
+        assert known.annotations is not None
+        # Also those that are no candidates: a text whose labels are unknown is not a text without any.
+        labels = torch.from_numpy(np.asarray(known.annotations.sum(axis=1)))
         if estimated:
             prevalence = self._pooled(known, guess)
         free = self._free(prevalence, known.cardinality)
-        correction = self._corrected(free, rows, truth)
+        correction = self._corrected(free, rows, truth, labels)
         if estimated:
             # What the model says of all texts is a better estimate than what few annotated texts could show.
             prevalence = self._said(correction, known, self.recipe.estimate_weight)
             free = self._free(prevalence, known.cardinality)
-            correction = self._corrected(free, rows, truth)
+            correction = self._corrected(free, rows, truth, labels)
             prevalence = self._said(correction, known, self.recipe.estimate_weight)
         found = prevalence.double().numpy() if estimated else exact
         return self._finished(known, prevalence, free, correction), found
@@ -299,11 +302,17 @@ class DefaultTrainer:
         found.requires_grad_(False)
         return found
 
-    def _corrected(self, free: "_Free", rows: Tensor, truth: Tensor) -> "_Correction":
+    def _corrected(self, free: "_Free", rows: Tensor, truth: Tensor, labels: Tensor | None = None) -> "_Correction":
         """Learn from annotated texts how the logits without them are to be corrected; the weaker, the fewer there are.
 
         Labels with few examples fall back to the common slope and intercept. The penalty on the text is the one that
         predicts annotated texts best that were held out.
+
+        Args:
+            free: what was learned without them.
+            rows: which texts.
+            truth: of their pairs, whether they are true.
+            labels: how many labels each of them has; as many as `truth` says, if not given.
         """
         recipe = self.recipe
         known = free.projection(free.logits, self.pairs).clamp(-FARTHEST, FARTHEST)
@@ -351,7 +360,8 @@ class DefaultTrainer:
         logits[rows] = held
         self._tell("learning from annotated texts", {"strength": chosen, "common_slope": float(final.slopes.median())})
         softness, _ = _common(held, truth, usual=1.0)
-        at_least_one = bool((truth.sum(dim=1) == 0).float().mean() < MANY_WITHOUT)
+        labels = truth.sum(dim=1) if labels is None else labels
+        at_least_one = bool((labels == 0).float().mean() < MANY_WITHOUT)
         return _Correction(rows, truth, final, logits, at_least_one, float(softness))
 
     def _finished(
@@ -405,7 +415,8 @@ class DefaultTrainer:
         The offsets stay as they are where texts that were held out clearly fare better so: by more than the standard
         error of their mean F1.
         """
-        pairs, wanted = self.pairs, float(prevalence.sum()) * len(logits)
+        pairs = self.pairs
+        wanted = float(reachable(prevalence * pairs.texts, pairs).sum())
 
         def decisions(projection: CollectiveProjection) -> Tensor:
             found: Tensor = projection(logits, pairs)

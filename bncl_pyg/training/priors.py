@@ -21,6 +21,8 @@ SLOPE, LATER_SLOPE = 5.0, 3.5
 ROUNDS, STEPS = 2, 15
 RAREST, RAREST_SHARE = 2.0, 0.02
 """How many of the training texts have a label that is almost unseen, and at least what share of the average label's."""
+UNSEEN = 0.5
+"""How many of the training texts have a label that is no text's candidate."""
 RATIOS = (3.0, 16.0)
 """How many times as common a word is as the next rarer one: at least, at most."""
 TRUST = 0.6
@@ -105,7 +107,9 @@ def estimated_prevalence(
             of_text = pairs.linear(inputs.rotated, inputs.axes.T @ text.weights) + pairs.spread(base)
             shares = _shared(LATER_SLOPE * scores + of_text - of_text.mean(), cardinality)
         last = pairs.sums(shares) / len(features)
-    return adding_up((first * last).sqrt().double().numpy(), cardinality)
+    # Of a label that is nobody's candidate, nothing is known but that it is rare.
+    found = torch.where(pairs.counts > 0, (first * last).sqrt(), UNSEEN / len(features))
+    return adding_up(found.double().numpy(), cardinality)
 
 
 def pooled(counts: NDArray[np.int64], texts: int, estimate: NDArray[np.float64], weight: float) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.files import write_file
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import BNCL, CollectiveLoss, LossParts, choose_sharpness
-from bncl_pyg.nn.pairs import Candidates, Pairs, pairs_of
+from bncl_pyg.nn.pairs import Candidates, Pairs, pairs_of, reachable
 from bncl_pyg.training.recipes import Recipe
 
 SHARPNESS_SAMPLE = 100
@@ -117,8 +117,8 @@ class Trainer:
 
     def _reachable(self, prevalence: Tensor) -> Tensor:
         """Return λ, capped where a label is the candidate of few texts: most of its true texts may lie elsewhere."""
-        counts, texts = self.pairs.counts.double(), self.pairs.texts
-        return prevalence.minimum(counts * (0.5 + 0.5 * counts / texts) / texts)
+        texts = self.pairs.texts
+        return reachable(prevalence * texts, self.pairs) / texts
 
     def _states(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return p and p̄ of some texts, (texts, labels) or of their candidates."""
@@ -165,7 +165,7 @@ class Indicators:
 
     def __init__(self, indicators: Tensor, pairs: Pairs) -> None:
         self.indicators = indicators
-        self.counts = pairs.sums(indicators.double())
+        self.counts = pairs.sums(indicators, torch.float64)
 
     def without(self, rows: Tensor, pairs: Pairs) -> Tensor:
         """Return the sum over all texts but these, whose pairs are given; in the indicators' type."""
@@ -173,11 +173,11 @@ class Indicators:
 
     def replace(self, rows: Tensor, indicators: Tensor, pairs: Pairs) -> None:
         """Put new ones in the place of these texts'."""
-        self.counts += pairs.sums(indicators.double()) - self._sum(rows, pairs)
+        self.counts += pairs.sums(indicators, torch.float64) - self._sum(rows, pairs)
         self.indicators.index_copy_(0, rows, indicators)
 
     def _sum(self, rows: Tensor, pairs: Pairs) -> Tensor:
-        return pairs.sums(self.indicators.index_select(0, rows).double())
+        return pairs.sums(self.indicators.index_select(0, rows), torch.float64)
 
 
 class Checkpoint:

@@ -111,8 +111,22 @@ def test_a_label_is_asked_of_half_its_few_candidates_at_most() -> None:
     logits = torch.zeros(4, 2)
     found = CollectiveProjection.solved(logits, torch.tensor([1.0, 0.25, 0.0, 0.1, 0.5]), 1.0, 0.0, pairs)
     likely = pairs.sums(torch.sigmoid(found(logits, pairs)))
-    assert abs(float(likely[0]) - 0.624) < 1e-3
+    assert abs(float(likely[0]) - 0.625) < 1e-3
     assert abs(float(likely[1]) - 1.0) < 1e-3
     assert float(likely[2]) < 2e-3
     # Nobody's candidate: what its prevalence alone suggests.
     assert float(found.offsets[4]) == 0.0
+    always = CollectiveProjection.solved(logits, torch.tensor([0.5, 0.25, 0.1, 0.1, 1.0]), 1.0, 0.0, pairs)
+    assert bool(always.offsets.isfinite().all())
+
+
+def test_very_many_pairs_are_cut_where_labels_end() -> None:
+    texts, labels = 170_000, 9000
+    candidates = (torch.arange(texts)[:, None] * 7 + torch.arange(0, 8900, 89)) % labels
+    pairs = Candidates(candidates.sort(dim=1).values, labels)
+    counts = pairs.counts.long()
+    assert [int(block.counts.sum()) for block in pairs.blocks()] == [
+        int(part.sum()) for part in counts.split(pairs_module.BLOCK_LABELS)
+    ]
+    for block in pairs.blocks():
+        assert len(block.take(torch.zeros(texts, 100, dtype=torch.int8))) == int(block.counts.sum())

@@ -398,3 +398,31 @@ def test_candidates_are_trained_on_saved_and_predicted(recipe: str, world: World
     again = BNCLClassifier.from_pretrained(tmp_path / "m")
     assert again.candidates_ == 5
     assert (again.predict(test) != said).nnz == 0
+
+
+def test_a_text_whose_labels_are_no_candidates_is_not_one_without_labels(world: World) -> None:
+    sparse = with_candidates(world.train, 1)
+    classifier = BNCLClassifier("scarce-annotation", graph=world.graph).fit(sparse, None, world.corpus, 100)
+    assert world.corpus.annotations is not None
+    assert (world.corpus.annotations.sum(axis=1) > 0).mean() > 0.95
+    assert classifier.model_.at_least_one
+    assert classifier.predict(with_candidates(world.test, 1)).sum(axis=1).min() == 1
+
+
+def test_labels_that_are_nobodys_candidates_are_rare_but_not_impossible(world: World) -> None:
+    best = torch.zeros(len(world.train), 1, dtype=torch.int64)
+    scores = {name: getattr(world.train, name)[:, :1] for name in ("entailment", "contradiction")}
+    alone = dataclasses.replace(world.train, candidates=best, **scores)
+    trainer = DefaultTrainer(alone, world.graph, DefaultRecipe())
+    found = estimated_prevalence(alone, trainer.turned, 1.0, trainer.strength)
+    assert (found > 0).all()
+    assert found[0] > 20 * found[1]
+
+
+def test_features_with_other_candidates_than_the_models(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    few = with_candidates(world.train, 5)
+    free(world).predict(with_candidates(world.test, 5))
+    assert "trained with all labels a text, but these features hold 5 candidates" in caplog.text
+    paper = BNCLClassifier(recipe="paper", graph=world.graph).fit(few, world.priors)
+    with pytest.raises(InputError, match="trained with 5 candidates a text, but these features hold all labels"):
+        paper.predict(world.test)

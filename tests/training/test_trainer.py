@@ -231,11 +231,22 @@ def test_a_label_that_nobody_knows_carries_on_what_it_hears() -> None:
     model.layers.extend([BalancedConv(one, none, 4), BalancedConv(two, none, 4)])
     for weight in model.parameters():
         weight.data.fill_(1.0)
-    scores = torch.tensor([[0.5, 0.2]]), torch.tensor([[0.1, 0.3]])
-    alone = model.of_candidates(*scores, torch.tensor([[0, 2]]))
-    assert alone[0].tolist() == [[0.5, pytest.approx(0.2)]]
-    model.layers[0] = BalancedConv(torch.tensor([[0, 1], [1, 2]]), none, 4)
-    for weight in model.parameters():
-        weight.data.fill_(1.0)
-    heard = model.of_candidates(*scores, torch.tensor([[0, 2]]))
+    heard = model.of_candidates(torch.tensor([[0.5, 0.2]]), torch.tensor([[0.1, 0.3]]), torch.tensor([[0, 2]]))
     assert heard[0].tolist() == [[0.5, pytest.approx(0.7)]]
+
+
+def test_candidates_hear_what_the_whole_graph_says_whoever_else_is_in_the_batch(
+    graph: SignedLabelGraph, features: Features
+) -> None:
+    model = BNCL(balanced_neighbourhoods(graph, 3))
+    for weight in model.parameters():
+        weight.data.uniform_(generator=torch.Generator().manual_seed(0))
+    best = features.entailment.topk(2, dim=1).indices.sort(dim=1).values
+    scores = [getattr(features, name).gather(1, best) for name in ("entailment", "contradiction")]
+    filled = [torch.zeros(features.entailment.shape).scatter(1, best, part) for part in scores]
+    expected = [part.gather(1, best) for part in model(*filled)]
+    together = model.of_candidates(*scores, best)
+    first = model.of_candidates(*(part[:1] for part in scores), best[:1])
+    for whole, many, one in zip(expected, together, first, strict=True):
+        assert torch.allclose(whole, many, rtol=1e-4)
+        assert torch.allclose(whole[:1], one, rtol=1e-4)
