@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from bncl_pyg.nn import BNCL, CollectiveLoss, LossParts, choose_sharpness
 from bncl_pyg.nn.pairs import Candidates, Pairs, pairs_of, reachable
 from bncl_pyg.training.recipes import Recipe
 
+ONE_THREAD = 2**15
+"""Below so many numbers a batch, one thread is faster than two (benchmarks/step.py)."""
 SHARPNESS_SAMPLE = 100
 """How many texts the paper's "small set of examples" is here."""
 
@@ -83,12 +86,13 @@ class Trainer:
         rate = recipe.learning_rate * recipe.decay ** ((epoch - 1) // recipe.decay_every)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
         sums = torch.zeros(5, dtype=torch.float64)
         steps = 0
-        for rows in self._batches(epoch):
-            sums += self.train_step(rows, corpus).double()
-            steps += 1
+        with _as_many_threads_as_help(recipe.batch * self.entailment.shape[1]):
+            corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
+            for rows in self._batches(epoch):
+                sums += self.train_step(rows, corpus).double()
+                steps += 1
         return EpochLog(epoch, rate, *(sums / steps).tolist())
 
     def train_step(self, rows: Tensor, corpus: "Indicators | None") -> Tensor:
@@ -241,6 +245,18 @@ class Checkpoint:
                 f"{self.path} holds an unfinished training with another {', '.join(changed)}; "
                 f"pass --fresh to start anew, or use another name for the model."
             )
+
+
+@contextmanager
+def _as_many_threads_as_help(numbers: int) -> Iterator[None]:
+    """Compute in one thread where a batch has few numbers: waking others would take longer than the work."""
+    usual = torch.get_num_threads()
+    if numbers < ONE_THREAD:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
 
 
 def _truth_rows(supervision: Supervision, texts: int) -> Tensor:

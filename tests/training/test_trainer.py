@@ -250,3 +250,24 @@ def test_candidates_hear_what_the_whole_graph_says_whoever_else_is_in_the_batch(
     for whole, many, one in zip(expected, together, first, strict=True):
         assert torch.allclose(whole, many, rtol=1e-4)
         assert torch.allclose(whole[:1], one, rtol=1e-4)
+
+
+def test_small_batches_are_trained_in_one_thread_and_the_others_are_left_alone(
+    graph: SignedLabelGraph, features: Features, priors: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = torch.get_num_threads()
+    seen: list[int] = []
+    trainer = make(graph, features, priors)
+    step = trainer.train_step
+    monkeypatch.setattr(trainer, "train_step", lambda *given: seen.append(torch.get_num_threads()) or step(*given))
+    torch.set_num_threads(2)
+    try:
+        trainer.train_epoch(1)
+        monkeypatch.setattr("bncl_pyg.training.trainer.ONE_THREAD", 0)
+        few = len(seen)
+        trainer.train_epoch(2)
+        assert set(seen[:few]) == {1}
+        assert set(seen[few:]) == {2}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(usual)
