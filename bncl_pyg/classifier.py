@@ -383,8 +383,8 @@ class BNCLClassifier(BaseEstimator):
     def _checked(self, texts: Corpus | Sequence[str] | Features) -> Features:
         self._check_fitted()
         features = self._scored(texts, self.labels_, predicting=True)
-        self._check_candidates(features)
         self.labels_.check_same(features.labels, "the model", "the features")
+        self._check_candidates(features)
         if features.scorer != self.scorer_:
             log.warning("These features were made by another scorer than the ones that the model was trained on.")
         if isinstance(self.model_, CollectiveModel):

@@ -8,11 +8,13 @@ import pytest
 from sklearn.base import clone
 
 from bncl_pyg import BNCLClassifier
+from bncl_pyg.classifier import _fingerprint
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation import evaluate_classifier
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
-from bncl_pyg.nli import Features
+from bncl_pyg.nli import Features, load_scorer, score_texts
+from bncl_pyg.nli.scorer import hypotheses_of
 from bncl_pyg.training import RECIPES, Recipe
 
 QUICK = dataclasses.replace(RECIPES["paper"], epochs=60, decay_every=30, batch=16, learning_rate=1e-2)
@@ -195,3 +197,29 @@ def test_a_checkpoint_of_other_inputs_is_refused(
     with pytest.raises(InputError, match="another priors"):
         BNCLClassifier(recipe=quick, graph=graph).fit(features, other, checkpoint=file)
     assert file.read_bytes() == kept.read_bytes()
+
+
+def test_the_labels_of_an_earlier_training_are_forgotten() -> None:
+    texts = ["The team won the football match.", "Crude oil prices rose.", "The bank lowered its rates."] * 4
+    first = LabelSet(("x", "y", "z"), ("gardening", "weather", "music"))
+    second = LabelSet(("sport", "oil", "bank"), ("football", "crude oil", "banks"))
+    known = Supervision(1.0, np.full(3, 1 / 3))
+    scorer = load_scorer("embedded")
+    scored = score_texts(Corpus(tuple(map(str, range(12))), tuple(texts)), first, scorer, candidates=2)
+    hypotheses = scorer.vectors(hypotheses_of(first.descriptions))
+    classifier = BNCLClassifier().fit(dataclasses.replace(scored, hypotheses=hypotheses), known)
+    assert (classifier.candidates_, classifier.hypotheses_ is None) == (2, False)
+    classifier.fit(texts, known, labels=second)
+    assert (classifier.candidates_, classifier.hypotheses_) == (None, None)
+    assert classifier.predict(texts[:3]).tolist() == np.eye(3, dtype=bool).tolist()
+
+
+def test_the_annotations_are_part_of_what_a_checkpoint_depends_on(
+    graph: SignedLabelGraph, features: Features, priors: Supervision, corpus: Corpus
+) -> None:
+    assert corpus.annotations is not None
+    known = priors.with_annotated(np.array([0, 1]), corpus.annotations[[0, 1]])
+    other = priors.with_annotated(np.array([0, 1]), corpus.annotations[[1, 2]])
+    found = [_fingerprint(features, graph, one, QUICK, 0) for one in (known, known, other)]
+    assert found[0] == found[1]
+    assert found[0]["annotated texts"] != found[2]["annotated texts"]

@@ -88,7 +88,7 @@ class Trainer:
             group["lr"] = rate
         sums = torch.zeros(5, dtype=torch.float64)
         steps = 0
-        with _as_many_threads_as_help(recipe.batch * self.entailment.shape[1]):
+        with _as_many_threads_as_help(recipe.batch * self.pairs.labels):
             corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
             for rows in self._batches(epoch):
                 sums += self.train_step(rows, corpus).double()

@@ -7,7 +7,7 @@ from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.nli.bi_encoder import BiEncoderScorer
 from bncl_pyg.nli.cross_encoder import CrossEncoderScorer
-from bncl_pyg.nli.load import load_scorer, score_texts
+from bncl_pyg.nli.load import load_scorer, ranker_for, score_texts
 
 TEXTS = ("gold rises", "wheat falls and gold rises", "wheat")
 
@@ -68,3 +68,18 @@ def test_the_embedded_scorer_knows_topics(labels: LabelSet) -> None:
     )
     found = score_texts(corpus, labels, load_scorer())
     assert [labels.names[place] for place in found.entailment.argmax(dim=1).tolist()] == ["gold", "rates"]
+
+
+def test_a_slow_scorers_candidates_are_chosen_as_featurize_chooses_them(tiny_classifier: Path) -> None:
+    labels = LabelSet(("a", "b", "c"), ("sports and football", "crude oil prices", "banking"))
+    corpus = Corpus(("1",), ("The price of crude oil rose.",))
+    slow, quick = load_scorer(str(tiny_classifier)), load_scorer("embedded")
+    assert ranker_for(quick) is quick
+    asked: list[int] = []
+    score = slow.score
+    slow.score = lambda texts, said, pairs=None: asked.append(0 if pairs is None else 1) or score(texts, said, pairs)  # type: ignore[method-assign]
+    found = score_texts(corpus, labels, slow, candidates=1)
+    assert found.candidates is not None
+    assert found.candidates.tolist() == [[1]]
+    # Only the candidates were read by it.
+    assert asked == [1]

@@ -266,6 +266,14 @@ def test_small_batches_are_trained_in_one_thread_and_the_others_are_left_alone(
         monkeypatch.setattr("bncl_pyg.training.trainer.ONE_THREAD", 0)
         few = len(seen)
         trainer.train_epoch(2)
+        # Candidates are few, but the labels of a batch are many: these count.
+        monkeypatch.setattr("bncl_pyg.training.trainer.ONE_THREAD", 16 * 6)
+        best = torch.arange(1).expand(len(features), 1)
+        scores = {name: getattr(features, name)[:, :1] for name in ("entailment", "contradiction")}
+        sparse = make(graph, dataclasses.replace(features, candidates=best, **scores), priors)
+        step = sparse.train_step
+        monkeypatch.setattr(sparse, "train_step", lambda *given: seen.append(torch.get_num_threads()) or step(*given))
+        sparse.train_epoch(1)
         assert set(seen[:few]) == {1}
         assert set(seen[few:]) == {2}
         assert torch.get_num_threads() == 2
