@@ -184,8 +184,8 @@ class Candidates:
             weights = weights[:, occurring]
         texts = torch.arange(self.texts).repeat_interleave(self.candidates.shape[1])
         pattern = SparsePattern(texts, columns, (self.texts, weights.shape[1]), by_columns=False)
-        empty = pattern.matrix(torch.zeros(len(self._flat)))
-        found: Tensor = torch.sparse.sampled_addmm(empty, inputs, weights, beta=0.0).values()
+        found = torch.zeros(len(self._flat))
+        pattern.add_sampled(found, inputs, weights.t())
         return found.view(self.candidates.shape)
 
     def rows(self, rows: Tensor) -> "Candidates":
@@ -249,15 +249,15 @@ class _SampledProduct(torch.autograd.Function):
     def forward(ctx: Any, weights: Tensor, inputs: Tensor, pattern: SparsePattern) -> Tensor:
         ctx.save_for_backward(inputs)
         ctx.pattern = pattern
-        empty = pattern.matrix(torch.zeros(len(pattern.columns)))
-        found: Tensor = torch.sparse.sampled_addmm(empty, weights.t().contiguous(), inputs.t(), beta=0.0).values()
+        found = torch.zeros(len(pattern.columns))
+        pattern.add_sampled(found, weights.t().contiguous(), inputs)
         return found
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (inputs,) = ctx.saved_tensors
-        return (ctx.pattern.matrix(gradient) @ inputs).t(), None, None
+        return ctx.pattern.product(gradient, inputs).t(), None, None
 
 
 class Routes:

@@ -66,7 +66,7 @@ class _Product(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, states: Tensor, pattern: SparsePattern) -> Tensor:
         ctx.save_for_backward(values, states)
         ctx.pattern = pattern
-        return (pattern.matrix(values) @ states.t().contiguous()).t()
+        return pattern.product(values, states.t().contiguous()).t()
 
     @staticmethod
     @once_differentiable
@@ -75,8 +75,8 @@ class _Product(torch.autograd.Function):
         by_label = gradient.t().contiguous()
         of_values = of_states = None
         if ctx.needs_input_grad[0]:
-            empty = ctx.pattern.matrix(torch.zeros_like(values))
-            of_values = torch.sparse.sampled_addmm(empty, by_label, states, beta=0.0).values()
+            of_values = torch.zeros_like(values)
+            ctx.pattern.add_sampled(of_values, by_label, states.t())
         if ctx.needs_input_grad[1]:
-            of_states = (ctx.pattern.transposed(values) @ by_label).t()
+            of_states = ctx.pattern.transposed_product(ctx.pattern.sorted_by_column(values), by_label).t()
         return of_values, of_states, None

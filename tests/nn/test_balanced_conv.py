@@ -165,17 +165,16 @@ def test_neighbourhoods_that_make_no_sense_are_refused(edges: Tensor, message: s
 
 
 def test_texts_that_do_not_fit_the_cache_are_updated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of 2 texts and tiles of 1 to 3 labels give what one block and one tile give, gradients included."""
+    """Blocks of 2 texts give what one block gives, gradients included."""
     generator = np.random.default_rng(0)
     friends, enemies = (torch.from_numpy(np.argwhere(generator.random((9, 9)) < 0.6).T) for _ in range(2))
     found = []
-    for cached, tile in ((balanced_update.CACHED, balanced_update.TILE), (72, 24)):
+    for cached in (balanced_update.CACHED, 72):
         monkeypatch.setattr(balanced_update, "CACHED", cached)
         monkeypatch.setattr(balanced_update, "LEAST_TEXTS", 2)
-        monkeypatch.setattr(balanced_update, "TILE", tile)
         layers = [BalancedConv(friends, enemies, 9, "sparse").double() for _ in range(2)]
         hood, _ = layers[0].whole()
-        assert (hood.texts, len(hood.samples[0].parts)) == ((2, 3) if tile == 24 else (233016, 1))
+        assert hood.texts == (2 if cached == 72 else 116508)
         for seed, layer in enumerate(layers):
             layer.reset_parameters(torch.Generator().manual_seed(seed))
         inputs = tuple(part.requires_grad_() for part in states(5, 9, torch.float64))
@@ -189,6 +188,29 @@ def test_texts_that_do_not_fit_the_cache_are_updated_in_blocks(monkeypatch: pyte
         assert one is not None
         assert other is not None
         assert torch.allclose(one, other)
+
+
+def test_a_gradient_lies_as_its_states_do() -> None:
+    conv = BalancedConv(FRIENDS, ENEMIES, 4, "sparse")
+    rows, turned = states(3, 4)[0], states(3, 4)[1].t().contiguous().t()
+    rows.requires_grad_()
+    turned.requires_grad_()
+    gradients = torch.autograd.grad(sum(part.sum() for part in conv(rows, turned)), (rows, turned))  # type: ignore[arg-type]
+    assert [grad.is_contiguous() for grad in gradients] == [True, False]
+    assert gradients[1].t().is_contiguous()
+
+
+def test_states_that_are_one_number_for_all_texts_get_its_gradient() -> None:
+    """An expanded state has no memory of its own for every text."""
+    found = []
+    for path in ("message", "sparse"):
+        conv = BalancedConv(FRIENDS, ENEMIES, 4, path)  # type: ignore[arg-type]
+        conv.reset_parameters(torch.Generator().manual_seed(0))
+        prior = torch.linspace(0.1, 0.9, 4, requires_grad=True)
+        updated = conv(prior.expand(3, 4), 1 - prior.expand(3, 4))
+        (updated[0].square().sum() + updated[1].sum()).backward()
+        found.append(prior.grad)
+    assert torch.allclose(*found)  # type: ignore[arg-type]
 
 
 def test_no_texts_are_updated_to_no_texts() -> None:
