@@ -35,18 +35,21 @@ CHOICES = [(57, 1_200), (135, 1_700), (135, 16_000), (294, 100_000), (517, 26_00
 """Where dense products may win."""
 OURS = "BalancedConv"
 WAYS = {
-    OURS: "the path that `auto` takes",
-    "gather-scatter": "PyG's, by `BalancedConv`'s path `message`",
-    "gather-scatter, labels first": "PyG's with states (labels, texts), which turns them round once",
-    "torch CSR autograd": "four CSR products, differentiated by torch, which forms (labels × labels) gradients",
-    "torch-sparse": "four `torch_sparse.matmul` with states (labels, texts)",
-    "dense mask": "weights (labels × labels), multiplied with the neighbourhoods at every step",
+    OURS: "the path that `auto` takes; states by labels, as between two layers",
+    "BalancedConv, by texts": "the same with states by texts, which it turns round on the way in and out",
+    "gather-scatter": "PyG's, by `BalancedConv`'s path `message`; states by texts",
+    "gather-scatter, by labels": "PyG's with states by labels",
+    "torch CSR autograd": "four CSR products, differentiated by torch, which forms (labels × labels) gradients; "
+    "states by labels",
+    "torch-sparse": "four `torch_sparse.matmul`; states by labels",
+    "dense mask": "weights (labels × labels), multiplied with the neighbourhoods at every step; states by texts",
 }
+BY_TEXTS = ("BalancedConv, by texts", "gather-scatter", "dense mask")
 MOST_BYTES = 6e9
 """What a way may need beside the other jobs of a machine with 24 GB."""
 SLOW = 20_000
 """A way that takes more milliseconds is stepped once."""
-Step = Callable[[], tuple[Tensor, Tensor]]
+Step = Callable[[], tuple[Tensor, ...]]
 
 
 def main(repeats: int = 31) -> None:
@@ -155,14 +158,14 @@ class Layer:
         self.friends, self.enemies = (_random_edges(labels, edges // 2) for _ in range(2))
         self.edges = self.friends.shape[1] + self.enemies.shape[1]
         self.conv = BalancedConv(self.friends, self.enemies, labels)
-        self.states = [torch.rand(TEXTS, labels, requires_grad=True) for _ in range(2)]
-        self.gradients = [torch.rand(TEXTS, labels) for _ in range(2)]
-        self.turned_gradients = [gradient.t().contiguous().t() for gradient in self.gradients]
+        by_texts = torch.rand(4, TEXTS, labels)
+        self._by_texts = list(by_texts)
+        self._by_labels = [states.t() for states in by_texts.transpose(1, 2).contiguous()]
 
     def step(self, way: str) -> Step:
         """Return a forward and backward with the weights of `conv`, done that way."""
-        if way == OURS:
-            return self.stepped(self.conv)
+        if way.startswith(OURS):
+            return self.stepped(self.conv, way in BY_TEXTS)
         if way == "gather-scatter":
             conv = BalancedConv(self.friends, self.enemies, self.labels, "message")
             conv.load_state_dict(self.conv.state_dict())
@@ -171,31 +174,31 @@ class Layer:
         hoods = [friends, enemies, enemies, friends]
         weights = [weight.detach().clone().requires_grad_() for weight in self.conv.parameters()]
         products = {
-            "gather-scatter, labels first": _gather_scatter,
+            "gather-scatter, by labels": _gather_scatter,
             "torch CSR autograd": _torch_csr,
             "torch-sparse": _torch_sparse,
             "dense mask": _dense_mask,
         }[way](hoods, weights, self.labels)
 
         def update(*states: Tensor) -> tuple[Tensor, Tensor]:
-            channels = states if way == "dense mask" else [channel.t().contiguous() for channel in states]
+            channels = states if way in BY_TEXTS else [channel.t() for channel in states]
             sums = [product(channels[part % 2]).relu() for part, product in enumerate(products)]
             updated = channels[0] + sums[0] + sums[1], channels[1] + sums[2] + sums[3]
-            return updated if way == "dense mask" else (updated[0].t(), updated[1].t())
+            return updated if way in BY_TEXTS else (updated[0].t(), updated[1].t())
 
-        return self.stepped(update)
+        return self.stepped(update, way in BY_TEXTS)
 
-    def stepped(self, update: Callable[..., tuple[Tensor, Tensor]]) -> Step:
-        """Return one forward and backward."""
+    def stepped(self, update: Callable[..., tuple[Tensor, Tensor]], by_texts: bool = True) -> Step:
+        """Return one forward and backward; it returns the updated states and the gradients of the states before."""
 
-        def step() -> tuple[Tensor, Tensor]:
-            for channel in self.states:
-                channel.grad = None
-            updated = update(*self.states)
-            # A loss gives the gradient as the states lie that it was given: by texts, or by labels.
-            is_turned = updated[0].stride(0) == 1
-            torch.autograd.backward(updated, self.turned_gradients if is_turned else self.gradients)
-            return updated[0].detach(), updated[1].detach()
+        def step() -> tuple[Tensor, ...]:
+            of_way = self._by_texts if by_texts else self._by_labels
+            states = [channel.detach().requires_grad_() for channel in of_way[:2]]
+            updated = update(*states)
+            # A loss gives the gradient as the states lie that it is given.
+            turned = updated[0].stride(0) == 1
+            torch.autograd.backward(updated, (self._by_labels if turned else self._by_texts)[2:])
+            return *(each.detach() for each in updated), *(each.grad for each in states)
 
         return step
 
@@ -204,11 +207,7 @@ class Layer:
 
         Not the largest difference: where a sum is 0 to rounding, the ReLU may pass a gradient here and not there.
         """
-        found = []
-        for each in (self.step(OURS), step):
-            updated = each()
-            found.append([*updated, *(channel.grad for channel in self.states)])
-        pairs = zip(*found, strict=True)
+        pairs = zip(self.step(OURS)(), step(), strict=True)
         return max(float((one - other).norm() / one.norm()) for one, other in pairs)
 
 
@@ -287,10 +286,13 @@ def _resident(name: str) -> float:
 def as_markdown(content: dict[str, Any]) -> str:
     """Return the page that shows the figures of a run."""
     rows, limit = content["rows"], content["limits"]
-    peers = [way for way in WAYS if way != OURS]
+    peers = [way for way in WAYS if not way.startswith(OURS)]
     sizes = [[f"{row['labels']:,}", f"{row['edges']:,}"] for row in rows]
     times = [[*size, *(_shown(row, way) for way in WAYS)] for size, row in zip(sizes, rows, strict=True)]
-    ratios = [[*size, *(_ratio(row, way) for way in peers)] for size, row in zip(sizes, rows, strict=True)]
+    ratios, by_texts = (
+        [[*size, *(_ratio(row, way, ours) for way in peers)] for size, row in zip(sizes, rows, strict=True)]
+        for ours in (OURS, "BalancedConv, by texts")
+    )
     memory = [
         [*size, *("–" if row["megabytes"][way] is None else f"{row['megabytes'][way]:,.0f}" for way in WAYS)]
         for size, row in zip(sizes, rows, strict=True)
@@ -310,8 +312,8 @@ def as_markdown(content: dict[str, Any]) -> str:
         "# BalancedConv's speed\n\n"
         f"A forward and a backward of one layer with gradients for all weights and both channels of states, "
         f"{content['texts']} texts, random neighbourhoods. All ways in one run, in turn; a turn is two steps, and the "
-        "second is timed, because in training a step follows a step of the same way. The gradients lie in memory as "
-        "the states do that a way returns, by texts or by labels, as those of a loss would. Medians of "
+        "second is timed, because in training a step follows a step of the same way. States lie in memory as a way "
+        "wants them, by texts or by labels, and gradients as the states do that it returned. Medians of "
         f"{content['repeats']} steps ({min(3, content['repeats'])} from 30,000 labels; one where it takes more than "
         f"{SLOW // 1000} s). The machine was shared, with a load of {content['load']:.1f} on "
         f"{content['about']['cores']} cores when the run began.\n\n"
@@ -320,6 +322,8 @@ def as_markdown(content: dict[str, Any]) -> str:
         + markdown_table([*head, *WAYS], times)
         + "\n## How many times as long as ours\n\n"
         + markdown_table([*head, *peers], ratios)
+        + "\nAnd as ours by texts:\n\n"
+        + markdown_table([*head, *peers], by_texts)
         + "\n## Peak memory, MB\n\n"
         "Of a step in a process of its own, with the layer, its states and their gradients; one number for every "
         f"text and each of {rows[-1]['labels']:,} labels takes "
@@ -356,9 +360,9 @@ def _shown(row: dict[str, Any], way: str) -> str:
     return f"– ({row['refusals'][way]})" if time_ is None else f"{time_:,.2f}" if time_ < 100 else f"{time_:,.0f}"
 
 
-def _ratio(row: dict[str, Any], way: str) -> str:
+def _ratio(row: dict[str, Any], way: str, ours: str) -> str:
     time_ = row["milliseconds"][way]
-    return "–" if time_ is None else f"{time_ / row['milliseconds'][OURS]:.1f}"
+    return "–" if time_ is None else f"{time_ / row['milliseconds'][ours]:.1f}"
 
 
 def _share(row: dict[str, Any], limit: dict[str, float]) -> list[str]:
