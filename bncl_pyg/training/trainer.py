@@ -88,8 +88,8 @@ class Trainer:
             group["lr"] = rate
         sums = torch.zeros(5, dtype=torch.float64)
         steps = 0
+        corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
         with _as_many_threads_as_help(recipe.batch * self.pairs.labels):
-            corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
             for rows in self._batches(epoch):
                 sums += self.train_step(rows, corpus).double()
                 steps += 1
@@ -98,26 +98,24 @@ class Trainer:
     def train_step(self, rows: Tensor, corpus: "Indicators | None") -> Tensor:
         """Train on the texts of these rows and return the loss and its four parts, (5,)."""
         pairs = self.pairs.rows(rows)
-        parts, predicted = self._parts(rows, pairs, corpus)
+        parts, predicted = self._loss(rows, pairs, corpus)
         total = self.loss.total(parts)
         self.optimizer.zero_grad()
         total.backward()
         self.optimizer.step()
         if corpus is not None:
-            corpus.replace(rows, predicted.detach(), pairs)
+            corpus.put_back(rows, predicted.detach(), pairs)
         return torch.stack([total, *parts]).detach()
 
-    def _parts(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> tuple[LossParts, Tensor]:
+    def _loss(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> tuple[LossParts, Tensor]:
         """Return the parts of the loss and s of these texts' pairs."""
-        entailment, contradiction = self._states(rows)
-        predicted = self.loss.indicator(entailment, contradiction)
-        others, texts = (None, None) if corpus is None else (corpus.without(rows, pairs), len(self.entailment))
+        others, texts = (None, None) if corpus is None else (corpus.taken_out(rows, pairs), len(self.entailment))
         truth = annotated = None
         if self._truth is not None:
             annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
             truth = pairs.rows(annotated).of(self._truth[self._truth_row[rows[annotated]].numpy()])
-        parts = self.loss(entailment, contradiction, truth, annotated, others, texts, predicted, pairs)
-        return parts, predicted
+        found: tuple[LossParts, Tensor] = self.loss(*self._states(rows), truth, annotated, others, texts, pairs)
+        return found
 
     def _reachable(self, prevalence: Tensor) -> Tensor:
         """Return λ, capped where a label is the candidate of few texts: most of its true texts may lie elsewhere."""
@@ -149,7 +147,7 @@ class Trainer:
     def corpus_indicators(self) -> "Indicators":
         """Return s for all texts with the weights as they are; refreshed every epoch, updated batch by batch."""
         # A batch of texts with candidates works on few labels, many texts on many.
-        size = self.recipe.batch if isinstance(self.pairs, Candidates) else 4096
+        size = self.recipe.batch if isinstance(self.pairs, Candidates) else 512
         parts = torch.arange(len(self.entailment)).split(size)
         return Indicators(torch.cat([self.loss.indicator(*self._states(rows)) for rows in parts]), self.pairs)
 
@@ -171,17 +169,16 @@ class Indicators:
         self.indicators = indicators
         self.counts = pairs.sums(indicators, torch.float64)
 
-    def without(self, rows: Tensor, pairs: Pairs) -> Tensor:
-        """Return the sum over all texts but these, whose pairs are given; in the indicators' type."""
-        return (self.counts - self._sum(rows, pairs)).to(self.indicators.dtype)
+    def taken_out(self, rows: Tensor, pairs: Pairs) -> Tensor:
+        """Take these texts, whose pairs are given, out of the sum, and return it in the indicators' type."""
+        # A batch's sum is near enough in the indicators' type; over all batches it would not be.
+        self.counts -= pairs.sums(self.indicators.index_select(0, rows))
+        return self.counts.to(self.indicators.dtype)
 
-    def replace(self, rows: Tensor, indicators: Tensor, pairs: Pairs) -> None:
-        """Put new ones in the place of these texts'."""
-        self.counts += pairs.sums(indicators, torch.float64) - self._sum(rows, pairs)
+    def put_back(self, rows: Tensor, indicators: Tensor, pairs: Pairs) -> None:
+        """Put these texts back with new ones."""
+        self.counts += pairs.sums(indicators)
         self.indicators.index_copy_(0, rows, indicators)
-
-    def _sum(self, rows: Tensor, pairs: Pairs) -> Tensor:
-        return pairs.sums(self.indicators.index_select(0, rows), torch.float64)
 
 
 class Checkpoint:

@@ -108,7 +108,7 @@ def test_prevalence_is_counted_over_the_whole_corpus(
     trainer = make(graph, features, priors, recipe)
     with torch.no_grad():
         states = trainer.model(features.entailment, features.contradiction)
-        expected = trainer.loss(*states).prevalence.item()
+        expected = trainer.loss(*states)[0].prevalence.item()
     trainer.run()
     assert trainer.log[0].prevalence == pytest.approx(expected, rel=1e-4)
     batchwise = make(graph, features, priors, dataclasses.replace(recipe, prevalence_over="batch"))
@@ -124,11 +124,12 @@ def test_running_counts_follow_the_weights(graph: SignedLabelGraph, features: Fe
     rows = torch.tensor([5, 2, 59])
     new = torch.rand(3, 6, generator=torch.Generator().manual_seed(0))
     pairs = trainer.pairs.rows(rows)
-    counts.replace(rows, new, pairs)
-    fresh.indicators[rows] = new
-    assert torch.allclose(counts.counts, fresh.indicators.double().sum(dim=0))
     left = torch.ones(60, dtype=torch.bool).index_fill(0, rows, False)
-    assert torch.allclose(counts.without(rows, pairs), fresh.indicators[left].sum(dim=0), atol=1e-4)
+    assert torch.allclose(counts.taken_out(rows, pairs), fresh.indicators[left].sum(dim=0), atol=1e-4)
+    counts.put_back(rows, new, pairs)
+    fresh.indicators[rows] = new
+    assert torch.equal(counts.indicators, fresh.indicators)
+    assert torch.allclose(counts.counts, fresh.indicators.double().sum(dim=0))
 
 
 def test_annotated_texts_come_once_an_epoch(
@@ -208,7 +209,7 @@ def test_what_is_no_candidate_is_not_called_false(
     sparse = dataclasses.replace(features, candidates=best, **scores)
     trainer = make(graph, sparse, annotated)
     rows = torch.from_numpy(annotated.annotated)
-    parts, said = trainer._parts(rows, trainer.pairs.rows(rows), None)
+    parts, said = trainer._loss(rows, trainer.pairs.rows(rows), None)
     assert said.shape == (4, 3)
     p, against = trainer.model.of_candidates(sparse.entailment[rows], sparse.contradiction[rows], best[rows])
     assert annotated.annotations is not None
