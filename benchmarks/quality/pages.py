@@ -65,6 +65,8 @@ class Summary:
     peak_megabytes: int
     calibration: dict[str, list[list[float]]] | None
     """Of the first seed: for the model and for the zero-shot start, each bin's pairs, mean probability, true share."""
+    calibration_errors: tuple[float, ...]
+    """The model's, of all seeds."""
 
     @classmethod
     def of(cls, runs: Sequence[dict[str, Any]]) -> "Summary":
@@ -79,6 +81,9 @@ class Summary:
             seconds=statistics.median(run["seconds"] for run in runs),
             peak_megabytes=max(run["peak_megabytes"] for run in runs),
             calibration=next((run["calibration"] for run in runs if "calibration" in run), None),
+            calibration_errors=tuple(
+                calibration_error(run["calibration"]["model"]) for run in runs if "calibration" in run
+            ),
         )
 
 
@@ -167,11 +172,15 @@ def as_markdown(outcomes: Outcomes) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
 
 
-def calibrated(outcomes: Outcomes) -> list[tuple[str, dict[str, list[list[float]]]]]:
-    """Return the levels at which probabilities were compared with the truth, and what was found."""
+def calibrated(outcomes: Outcomes) -> list[tuple[str, dict[str, list[list[float]]], tuple[float, ...]]]:
+    """Return the levels at which probabilities were compared with the truth, bins of the first seed, errors of all."""
     levels = ("0", SCARCE, "100%")
     found = ((level, outcomes.trials.get(outcomes.recipe(DEFAULT, level))) for level in levels)
-    return [(level, one.calibration) for level, one in found if one is not None and one.calibration is not None]
+    return [
+        (level, one.calibration, one.calibration_errors)
+        for level, one in found
+        if one is not None and one.calibration is not None
+    ]
 
 
 def calibration_error(bins: Sequence[Sequence[float]]) -> float:
@@ -200,14 +209,19 @@ def _ours(outcomes: Outcomes) -> list[str]:
     found = calibrated(outcomes)
     if found:
         lines = [
-            [_level_name(outcomes, level), *(f"{calibration_error(bins[who]):.5f}" for who in ("model", "zero-shot"))]
-            for level, bins in found
+            [
+                _level_name(outcomes, level),
+                f"{statistics.mean(errors):.5f}" + (f" ± {statistics.stdev(errors):.5f}" if len(errors) > 1 else ""),
+                f"{calibration_error(bins['zero-shot']):.5f}",
+                str(len(errors)),
+            ]
+            for level, bins, errors in found
         ]
         page += [
             "## The default recipe: calibration",
             f"![Mean probability against the share that is true](quality-{outcomes.name}-reliability.png)",
-            "Expected calibration error over all (text, label) pairs, 15 bins, first seed.",
-            markdown_table(["annotated texts", "default recipe", "zero-shot start"], lines),
+            "Expected calibration error over all (text, label) pairs, 15 bins; the plot is of the first seed.",
+            markdown_table(["annotated texts", "default recipe", "zero-shot start", "seeds"], lines),
         ]
     return page
 

@@ -68,7 +68,7 @@ def plot_reliability(outcomes: Outcomes, path: Path) -> None:
     figure, axis = pyplot.subplots(figsize=(6, 5.6), constrained_layout=True)
     axis.plot([0, 1], [0, 1], color="#bbbbbb", lw=1)
     levels = calibrated(outcomes)
-    curves = [(f"default recipe, {level} annotated", bins["model"]) for level, bins in levels]
+    curves = [(f"default recipe, {level} annotated", bins["model"]) for level, bins, _ in levels]
     curves.append(("zero-shot start", levels[0][1]["zero-shot"]))
     for (name, bins), colour in zip(
         curves, (*("#111111", "#0b6e99", "#4c9f70")[: len(levels)], "#c1272d"), strict=True

@@ -69,7 +69,7 @@ class DefaultRecipe:
     text_strength: float = 500.0
     most_strength: float = 0.2
     graph_strength: float = 20.0
-    softness: float = 0.36
+    softness: float = 0.32
     softness_bounds: tuple[float, float] = (0.15, 0.5)
     steepness: float = 2.0
     strengths: tuple[float, ...] = (0.3, 3.0, 30.0)
