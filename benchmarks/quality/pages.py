@@ -22,6 +22,7 @@ from benchmarks.quality.plan import (
     ROUGH,
     SCARCE,
     TAUGHT,
+    TOP_WITHOUT_PRIORS,
     Trial,
     baseline_trial,
     graph_of,
@@ -196,6 +197,7 @@ def _ours(outcomes: Outcomes) -> list[str]:
         (usual, "exact prevalences"),
         *((replace(usual, rough=rough), ROUGH_NAMES[rough]) for rough in ROUGH),
         *((trial, trial.method) for trial in outcomes.baselines("0") if trial.method in ("zero-shot", "top-κ")),
+        (TOP_WITHOUT_PRIORS, "top-κ, which knows nothing either: κ estimated as by `auto`"),
     ]
     if usual not in outcomes.trials:
         return []

@@ -109,10 +109,15 @@ def baseline_trial(name: str, level: str = "0") -> Trial:
     return Trial(name, "annotation-free" if level == "0" else "scarce-annotation", level)
 
 
+TOP_WITHOUT_PRIORS = replace(baseline_trial("top-κ"), rough="auto")
+"""κ is estimated as it is for `--priors auto`: the same knowledge, which is none."""
+
+
 def all_trials(vectors: str) -> Iterator[Trial]:
     """Yield every trial, the tables that matter most first; `vectors` is what the label graph is made from."""
     taught = [name for name in TAUGHT if name != SETFIT]
     yield from (baseline_trial(name) for name in FREE)
+    yield TOP_WITHOUT_PRIORS
     yield from (baseline_trial(name, SCARCE) for name in taught)
     for recipe in RECIPES:
         graph = graph_of(recipe, vectors)

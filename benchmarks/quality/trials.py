@@ -34,6 +34,7 @@ from bncl_pyg.training import (
     adapted_recipe,
     supervise,
 )
+from bncl_pyg.training.priors import estimated_cardinality
 
 RESET_PEAK = Path("/proc/self/clear_refs")
 
@@ -127,7 +128,10 @@ def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
         # Drawn as for a recipe; κ and λ are not estimated from the draw, which may hold no label at all.
         drawn = _supervision(replace(trial, setting=Setting.DOMAIN_SUPERVISOR), data, seed)
         annotated = data.train.rows(drawn.annotated)
-    given = Evidence(train, test, data.priors, annotated, data.test.texts, data.encoder.encode, seed)
+    priors = data.priors
+    if trial.rough == "auto":
+        priors = replace(priors, cardinality=estimated_cardinality(train))
+    given = Evidence(train, test, priors, annotated, data.test.texts, data.encoder.encode, seed)
     if trial.method == SETFIT:
         from benchmarks.quality.setfit_baseline import decide
 

@@ -61,8 +61,7 @@ def settled(
     cardinality = rough.cardinality
     numbers = ~np.isnan(rough.prevalence)
     if cardinality is None:
-        said = float(features.zero_shot().sum()) / max(len(features), 1)
-        cardinality = min(max(1.0, said, float(rough.prevalence[numbers].sum())), float(rough.labels))
+        cardinality = max(estimated_cardinality(features), float(rough.prevalence[numbers].sum()))
     estimate = estimated_prevalence(features, inputs, cardinality, strength)
     worded = rough.words >= 0
     left = max(cardinality - float(rough.prevalence[numbers].sum()), 0.1 * cardinality)
@@ -81,6 +80,12 @@ def settled(
         shares = pairs.sums(_shared(trained + pairs.spread(start.log()), cardinality)) / len(features)
         estimate = np.sqrt(estimate * shares.double().numpy())
     return Supervision(cardinality, spread(estimate, TRUST))
+
+
+def estimated_cardinality(features: Features) -> float:
+    """Return how many labels have entailment above contradiction for the average text, but at least 1."""
+    said = float(features.zero_shot().sum()) / max(len(features), 1)
+    return max(1.0, said)
 
 
 def estimated_prevalence(
