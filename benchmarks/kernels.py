@@ -48,7 +48,7 @@ BY_TEXTS = ("BalancedConv, by texts", "gather-scatter", "dense mask")
 MOST_BYTES = 6e9
 """What a way may need beside the other jobs of a machine with 24 GB."""
 SLOW = 20_000
-"""A way that takes more milliseconds is stepped once."""
+"""A way that takes more milliseconds is timed once."""
 Step = Callable[[], tuple[Tensor, ...]]
 
 
@@ -158,9 +158,7 @@ class Layer:
         self.friends, self.enemies = (_random_edges(labels, edges // 2) for _ in range(2))
         self.edges = self.friends.shape[1] + self.enemies.shape[1]
         self.conv = BalancedConv(self.friends, self.enemies, labels)
-        by_texts = torch.rand(4, TEXTS, labels)
-        self._by_texts = list(by_texts)
-        self._by_labels = [states.t() for states in by_texts.transpose(1, 2).contiguous()]
+        self._lying: dict[bool, list[Tensor]] = {}
 
     def step(self, way: str) -> Step:
         """Return a forward and backward with the weights of `conv`, done that way."""
@@ -191,16 +189,24 @@ class Layer:
     def stepped(self, update: Callable[..., tuple[Tensor, Tensor]], by_texts: bool = True) -> Step:
         """Return one forward and backward; it returns the updated states and the gradients of the states before."""
 
+        lying = self._both(by_texts)
+
         def step() -> tuple[Tensor, ...]:
-            of_way = self._by_texts if by_texts else self._by_labels
-            states = [channel.detach().requires_grad_() for channel in of_way[:2]]
+            states = [channel.detach().requires_grad_() for channel in lying[:2]]
             updated = update(*states)
             # A loss gives the gradient as the states lie that it is given.
-            turned = updated[0].stride(0) == 1
-            torch.autograd.backward(updated, (self._by_labels if turned else self._by_texts)[2:])
-            return *(each.detach() for each in updated), *(each.grad for each in states)
+            torch.autograd.backward(updated, self._both(updated[0].stride(1) == 1)[2:])
+            return *(each.detach() for each in updated), *(each.grad for each in states if each.grad is not None)
 
         return step
+
+    def _both(self, by_texts: bool) -> list[Tensor]:
+        """Return states and gradients of both channels, (texts, labels); made when somebody wants them to lie so."""
+        if by_texts not in self._lying:
+            made = torch.rand(4, TEXTS, self.labels, generator=torch.Generator().manual_seed(0))
+            turned = made if by_texts else made.transpose(1, 2).contiguous()
+            self._lying[by_texts] = [each if by_texts else each.t() for each in turned]
+        return self._lying[by_texts]
 
     def difference(self, step: Step) -> float:
         """Return how far its states and gradients of states are from ours, relative to their norm.
@@ -271,6 +277,7 @@ def _report_peak(queue: Any, way: str, labels: int, edges: int) -> None:
     torch.set_num_threads(1)
     before = _resident("VmRSS")
     step = Layer(labels, edges).step(way)
+    step()  # makes what is kept from step to step
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # from here on the peak is counted anew
     step()

@@ -188,6 +188,9 @@ def update(
     layers: Sequence[tuple[SparseHood, list[Tensor]]], entailment: Tensor, contradiction: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Update both channels by layers (see `BalancedConv.whole`), one after the other, in one fused pass."""
+    for what in ("shape", "dtype"):
+        if getattr(entailment, what) != getattr(contradiction, what):
+            raise ValueError(f"Both channels must have the same {what}.")
     weights = [weight for _, own in layers for weight in own]
     hoods = [hood for hood, _ in layers]
     updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]

@@ -90,8 +90,8 @@ class SparseHood:
         self.texts = max(LEAST_TEXTS, CACHED // (4 * labels) // LEAST_TEXTS * LEAST_TEXTS)
         hoods = (friends, enemies, enemies, friends)
         self.edges = [hood.shape[1] for hood in hoods]
-        targets = torch.cat([hood[1] + part * labels for part, hood in enumerate(hoods)])
-        sources = torch.cat([hood[0] + part % 2 * labels for part, hood in enumerate(hoods)])
+        targets = torch.cat([hood[1].to(torch.int32) + part * labels for part, hood in enumerate(hoods)])
+        sources = torch.cat([hood[0].to(torch.int32) + part % 2 * labels for part, hood in enumerate(hoods)])
         self.pattern = SparsePattern(targets, sources, (4 * labels, 2 * labels))
 
 

@@ -1,11 +1,10 @@
 """The collective loss: what the predictions of all texts together should look like."""
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import binary_cross_entropy
 
 from bncl_pyg.nn.pairs import AllPairs, Pairs
@@ -83,9 +82,10 @@ class CollectiveLoss(torch.nn.Module):
         annotated: Tensor | None = None,
         others: Tensor | None = None,
         texts: int | None = None,
+        predicted: Tensor | None = None,
         pairs: Pairs | None = None,
-    ) -> tuple[LossParts, Tensor]:
-        """Return the four parts, and s.
+    ) -> LossParts:
+        """Return the four parts.
 
         Where texts have candidates, only these pairs count, and L2 is over the labels that occur among them.
 
@@ -96,15 +96,19 @@ class CollectiveLoss(torch.nn.Module):
             annotated: which rows these are, (annotated,).
             others: Σ s over the texts of the corpus that are not in this batch, (labels,), so that L2 is over all of D.
             texts: N, how many texts batch and others are together; the batch's size if there are no others.
+            predicted: s, where `indicator` was called before, as p is.
             pairs: which pairs p and p̄ are of; all, if not given.
         """
         pairs = AllPairs(*entailment.shape) if pairs is None else pairs
-        expected = (len(entailment) if texts is None else texts) * self.prevalence.to(entailment.dtype)
-        missing = expected if others is None else expected - others
-        found: tuple[Tensor, Tensor, Tensor, Tensor] = _FreeParts.apply(  # type: ignore[no-untyped-call]
-            entailment, contradiction, missing, self, pairs
-        )
-        hesitation, prevalence, cardinality, predicted = found
+        predicted = self.indicator(entailment, contradiction) if predicted is None else predicted
+        rest = entailment + contradiction - 1
+        squares = rest.square().sum(dim=1)
+        # `norm` would go through labels-first memory number by number.
+        hesitation = (squares + TINY).sqrt().sum() if self.hesitation == "norm" else squares.sum()
+        counts = pairs.sums(predicted) if others is None else pairs.sums(predicted) + others
+        expected = (len(predicted) if texts is None else texts) * self.prevalence.to(counts.dtype)
+        prevalence = ((expected - counts) * (pairs.counts > 0)).square().sum()
+        cardinality = (self.cardinality - predicted.sum(dim=1)).square().sum()
         annotation = predicted.new_zeros(())
         if truth is not None and annotated is not None and len(annotated):
             if self.annotation == "sharpened":
@@ -114,7 +118,7 @@ class CollectiveLoss(torch.nn.Module):
                 likely = truth * entailment[annotated].clamp(FLOOR, most).log()
                 unlikely = (1 - truth) * contradiction[annotated].clamp(FLOOR, most).log()
                 annotation = -(likely + unlikely).sum()
-        return LossParts(hesitation, prevalence, cardinality, annotation), predicted
+        return LossParts(hesitation, prevalence, cardinality, annotation)
 
     def total(self, parts: LossParts) -> Tensor:
         """Return the weighted sum of the parts."""
@@ -125,41 +129,6 @@ class CollectiveLoss(torch.nn.Module):
             + of_texts * parts.cardinality
             + of_annotated * parts.annotation
         )
-
-
-class _FreeParts(torch.autograd.Function):
-    """L1, L2 and L3, and s. A batch is small: by hand the gradient takes a third of the operations."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, entailment: Tensor, contradiction: Tensor, missing: Tensor, loss: CollectiveLoss, pairs: Pairs
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return them; `missing` is how many more texts a label should have with the batch than without it."""
-        predicted = loss.indicator(entailment, contradiction)
-        rest = (entailment + contradiction).sub_(1)
-        squares = rest.square().sum(dim=1)
-        # `norm` would go through labels-first memory number by number.
-        roots = squares.add(TINY).sqrt_() if loss.hesitation == "norm" else None
-        missing = (missing - pairs.sums(predicted)) * (pairs.counts > 0)
-        short = loss.cardinality - predicted.sum(dim=1)
-        ctx.save_for_backward(predicted, rest, roots, missing, short)
-        ctx.set_materialize_grads(False)
-        ctx.sharpness, ctx.pairs = loss.sharpness, pairs
-        hesitation = squares.sum() if roots is None else roots.sum()
-        return hesitation, missing.square().sum(), short.square().sum(), predicted
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *of_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Return the gradients of p and p̄."""
-        predicted, rest, roots, missing, short = ctx.saved_tensors
-        hesitation, prevalence, cardinality = (0.0 if of is None else float(of) for of in of_outputs[:3])
-        of_margin = ctx.pairs.spread(missing * (-2 * prevalence)) + (short * (-2 * cardinality))[:, None]
-        if of_outputs[3] is not None:
-            of_margin += of_outputs[3]
-        of_margin *= (predicted * ctx.sharpness).mul_(1 - predicted)
-        of_rest = rest * (2 * hesitation if roots is None else (hesitation / roots)[:, None])
-        return of_rest + of_margin, of_rest - of_margin, None, None, None
 
 
 def choose_sharpness(entailment: Tensor, contradiction: Tensor, certainty: float = 0.9999) -> int:

@@ -184,8 +184,8 @@ class Candidates:
             weights = weights[:, occurring]
         texts = torch.arange(self.texts).repeat_interleave(self.candidates.shape[1])
         pattern = SparsePattern(texts, columns, (self.texts, weights.shape[1]), by_columns=False)
-        found = torch.zeros(len(self._flat))
-        pattern.add_sampled(found, inputs, weights.t())
+        empty = pattern.matrix(torch.zeros(len(self._flat)))
+        found: Tensor = torch.sparse.sampled_addmm(empty, inputs, weights, beta=0.0).values()
         return found.view(self.candidates.shape)
 
     def rows(self, rows: Tensor) -> "Candidates":

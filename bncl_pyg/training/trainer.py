@@ -98,7 +98,7 @@ class Trainer:
     def train_step(self, rows: Tensor, corpus: "Indicators | None") -> Tensor:
         """Train on the texts of these rows and return the loss and its four parts, (5,)."""
         pairs = self.pairs.rows(rows)
-        parts, predicted = self._loss(rows, pairs, corpus)
+        parts, predicted = self._parts(rows, pairs, corpus)
         total = self.loss.total(parts)
         self.optimizer.zero_grad()
         total.backward()
@@ -107,15 +107,17 @@ class Trainer:
             corpus.put_back(rows, predicted.detach(), pairs)
         return torch.stack([total, *parts]).detach()
 
-    def _loss(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> tuple[LossParts, Tensor]:
+    def _parts(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> tuple[LossParts, Tensor]:
         """Return the parts of the loss and s of these texts' pairs."""
+        entailment, contradiction = self._states(rows)
+        predicted = self.loss.indicator(entailment, contradiction)
         others, texts = (None, None) if corpus is None else (corpus.taken_out(rows, pairs), len(self.entailment))
         truth = annotated = None
         if self._truth is not None:
             annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
             truth = pairs.rows(annotated).of(self._truth[self._truth_row[rows[annotated]].numpy()])
-        found: tuple[LossParts, Tensor] = self.loss(*self._states(rows), truth, annotated, others, texts, pairs)
-        return found
+        parts = self.loss(entailment, contradiction, truth, annotated, others, texts, predicted, pairs)
+        return parts, predicted
 
     def _reachable(self, prevalence: Tensor) -> Tensor:
         """Return λ, capped where a label is the candidate of few texts: most of its true texts may lie elsewhere."""
@@ -173,7 +175,7 @@ class Indicators:
         """Take these texts, whose pairs are given, out of the sum, and return it in the indicators' type."""
         # A batch's sum is near enough in the indicators' type; over all batches it would not be.
         self.counts -= pairs.sums(self.indicators.index_select(0, rows))
-        return self.counts.to(self.indicators.dtype)
+        return self.counts.to(self.indicators.dtype, copy=True)
 
     def put_back(self, rows: Tensor, indicators: Tensor, pairs: Pairs) -> None:
         """Put these texts back with new ones."""

@@ -213,6 +213,14 @@ def test_states_that_are_one_number_for_all_texts_get_its_gradient() -> None:
     assert torch.allclose(*found)  # type: ignore[arg-type]
 
 
+def test_channels_that_do_not_match_are_refused() -> None:
+    conv = BalancedConv(FRIENDS, ENEMIES, 4, "sparse")
+    with pytest.raises(ValueError, match="same shape"):
+        conv(torch.ones(3, 4), torch.ones(2, 4))
+    with pytest.raises(ValueError, match="same dtype"):
+        conv(torch.ones(3, 4), torch.ones(3, 4, dtype=torch.float64))
+
+
 def test_no_texts_are_updated_to_no_texts() -> None:
     for path in ("message", "sparse", "dense"):  # torch-sparse cannot
         p, against = BalancedConv(FRIENDS, ENEMIES, 4, path)(*states(0, 4))  # type: ignore[arg-type]

@@ -108,7 +108,7 @@ def test_prevalence_is_counted_over_the_whole_corpus(
     trainer = make(graph, features, priors, recipe)
     with torch.no_grad():
         states = trainer.model(features.entailment, features.contradiction)
-        expected = trainer.loss(*states)[0].prevalence.item()
+        expected = trainer.loss(*states).prevalence.item()
     trainer.run()
     assert trainer.log[0].prevalence == pytest.approx(expected, rel=1e-4)
     batchwise = make(graph, features, priors, dataclasses.replace(recipe, prevalence_over="batch"))
@@ -209,7 +209,7 @@ def test_what_is_no_candidate_is_not_called_false(
     sparse = dataclasses.replace(features, candidates=best, **scores)
     trainer = make(graph, sparse, annotated)
     rows = torch.from_numpy(annotated.annotated)
-    parts, said = trainer._loss(rows, trainer.pairs.rows(rows), None)
+    parts, said = trainer._parts(rows, trainer.pairs.rows(rows), None)
     assert said.shape == (4, 3)
     p, against = trainer.model.of_candidates(sparse.entailment[rows], sparse.contradiction[rows], best[rows])
     assert annotated.annotations is not None
