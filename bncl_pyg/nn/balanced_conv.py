@@ -10,7 +10,7 @@ from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood
+from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood, ranges, starts_of
 
 Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 
@@ -110,13 +110,9 @@ class BalancedConv(MessagePassing):
     def _edges_to(self, name: str, targets: Tensor) -> Tensor:
         """Return the edges that lead to some labels, in their order."""
         if name not in self._starts:
-            starts = torch.zeros(self.labels + 1, dtype=torch.int64)
-            starts[1:] = torch.bincount(self.get_buffer(name)[1], minlength=self.labels).cumsum(0)
-            self._starts[name] = starts
-        first, last = self._starts[name][targets], self._starts[name][targets + 1]
-        degree = last - first
-        before = degree.cumsum(0) - degree
-        return torch.arange(int(degree.sum())) + (first - before).repeat_interleave(degree)
+            self._starts[name] = starts_of(self.get_buffer(name)[1], self.labels)
+        firsts = self._starts[name][targets]
+        return ranges(firsts, self._starts[name][targets + 1] - firsts)
 
     def whole(self) -> tuple[SparseHood, list[Tensor]]:
         """Return all neighbourhoods, for the path `sparse`, and all weights."""

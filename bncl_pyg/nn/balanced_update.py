@@ -39,14 +39,14 @@ class SparsePattern:
 
     def __init__(self, rows: Tensor, columns: Tensor, shape: tuple[int, int], *, by_columns: bool = True) -> None:
         self.shape = shape
-        self.row_starts = _starts(rows, shape[0])
+        self.row_starts = starts_of(rows, shape[0]).to(torch.int32)
         # All kernels take 32-bit indices; some would convert 64-bit ones at every call.
         self.columns = columns.to(torch.int32)
         if not by_columns:
             return
         by_column = torch.argsort(self.columns, stable=True)
         self.by_column = by_column.to(torch.int32)
-        self.column_starts = _starts(columns, shape[1])
+        self.column_starts = starts_of(columns, shape[1]).to(torch.int32)
         self.rows_by_column = rows[by_column].to(torch.int32)
 
     def matrix(self, values: Tensor) -> Tensor:
@@ -86,7 +86,6 @@ class SparseHood:
     """
 
     def __init__(self, friends: Tensor, enemies: Tensor, labels: int) -> None:
-        self.labels = labels
         self.texts = max(LEAST_TEXTS, CACHED // (4 * labels) // LEAST_TEXTS * LEAST_TEXTS)
         hoods = (friends, enemies, enemies, friends)
         self.edges = [hood.shape[1] for hood in hoods]
@@ -203,10 +202,17 @@ def _weighted_sums(states: Tensor, places: Tensor, starts: Tensor, values: Tenso
     return sums
 
 
-def _starts(sorted_places: Tensor, count: int) -> Tensor:
+def starts_of(places: Tensor, count: int) -> Tensor:
+    """Return where each place's entries begin once they are sorted by place, and the end; int64, (count + 1,)."""
     starts = torch.zeros(count + 1, dtype=torch.int64)
-    starts[1:] = torch.bincount(sorted_places, minlength=count).cumsum(0)
-    return starts.to(torch.int32)
+    starts[1:] = torch.bincount(places, minlength=count).cumsum(0)
+    return starts
+
+
+def ranges(firsts: Tensor, lengths: Tensor) -> Tensor:
+    """Return the numbers of many ranges, one range after the other; int64."""
+    before = lengths.cumsum(0) - lengths
+    return torch.arange(int(lengths.sum())) + (firsts - before).repeat_interleave(lengths)
 
 
 def _csr(starts: Tensor, places: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from bncl_pyg.nn.balanced_update import SparsePattern
+from bncl_pyg.nn.balanced_update import SparsePattern, ranges, starts_of
 
 BLOCK_LABELS = 4096
 """How many labels are fitted at once where texts have candidates."""
@@ -202,7 +202,7 @@ class Candidates:
     def blocks(self) -> Iterator[PairBlock]:
         """See `Pairs`."""
         order = torch.argsort(self._flat, stable=True)
-        starts = torch.cat([torch.zeros(1, dtype=torch.int64), self.counts.long().cumsum(0)])
+        starts = starts_of(self._flat, self.labels)
         for first in range(0, self.labels, BLOCK_LABELS):
             last = min(first + BLOCK_LABELS, self.labels)
             places = order[starts[first] : starts[last]]
@@ -281,8 +281,7 @@ class Routes:
             edge_index: from u to v, (2, edges), sorted by v.
             texts_at_once: it bounds the memory and changes no result.
         """
-        starts = torch.zeros(pairs.labels + 1, dtype=torch.int64)
-        starts[1:] = torch.bincount(edge_index[1], minlength=pairs.labels).cumsum(0)
+        starts = starts_of(edge_index[1], pairs.labels)
         width = pairs.candidates.shape[1]
         found: list[tuple[Tensor, Tensor, Tensor]] = []
         for first in range(0, pairs.texts, texts_at_once):
@@ -290,9 +289,7 @@ class Routes:
             keys = (torch.arange(len(block))[:, None] * pairs.labels + block).flatten()
             degree = (starts[1:] - starts[:-1])[block].flatten()
             targets = torch.arange(len(keys)).repeat_interleave(degree)
-            # Each pair's edges one after the other: where the first lies, and how far from it each is.
-            within = torch.arange(len(targets)) - (degree.cumsum(0) - degree)[targets]
-            edges = starts[block.flatten()][targets] + within
+            edges = ranges(starts[block.flatten()], degree)
             wanted = targets // width * pairs.labels + edge_index[0][edges]
             sources = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
             there = keys[sources] == wanted
