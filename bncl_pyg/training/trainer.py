@@ -21,7 +21,7 @@ from bncl_pyg.nn.pairs import Candidates, Pairs, pairs_of, reachable
 from bncl_pyg.training.recipes import Recipe
 
 ONE_THREAD = 2**15
-"""Below so many numbers a batch, one thread is faster than two (benchmarks/step.py)."""
+"""Below so many numbers a batch, a second thread adds little; where threads sleep or the machine is busy, it costs."""
 SHARPNESS_SAMPLE = 100
 """How many texts the paper's "small set of examples" is here."""
 
@@ -248,7 +248,7 @@ class Checkpoint:
 
 @contextmanager
 def _as_many_threads_as_help(numbers: int) -> Iterator[None]:
-    """Compute in one thread where a batch has few numbers: waking others would take longer than the work."""
+    """Compute in one thread where a batch has few numbers."""
     usual = torch.get_num_threads()
     if numbers < ONE_THREAD:
         torch.set_num_threads(1)
