@@ -48,7 +48,7 @@ class LabelSet:
                 raise InputError(f"{path} does not exist.")
             found = [(number, line.strip(), line.strip()) for number, line in read_lines(path)]
         else:
-            found = [(row.line, row.string("label"), _description(row)) for row in read_rows(path)]
+            found = [(row.line, row.string("label"), _description(row)) for row in read_rows(path, ".txt, ")]
         if not found:
             raise InputError(f"{path} holds no label.")
         lines: dict[str, int] = {}

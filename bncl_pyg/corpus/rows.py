@@ -64,12 +64,13 @@ class Row:
         return self.fields[field]
 
 
-def read_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a `.jsonl`, `.jsonl.gz`, `.csv` or `.parquet` file."""
+def read_rows(path: Path, others: str = "") -> Iterator[Row]:
+    """Yield the rows of a `.jsonl`, `.jsonl.gz`, `.csv` or `.parquet` file; `others` names what else could be read."""
     readers = {".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in readers or (path.suffix == ".gz" and suffix != ".jsonl"):
-        raise InputError(f"{path}: cannot tell the format; the name must end in .jsonl, .jsonl.gz, .csv or .parquet.")
+        endings = f"{others}.jsonl, .jsonl.gz, .csv or .parquet"
+        raise InputError(f"{path}: cannot tell the format; the name must end in {endings}.")
     if not path.is_file():
         raise InputError(f"{path} {'is a folder, not a file' if path.is_dir() else 'does not exist'}.")
     yield from readers[suffix](path)

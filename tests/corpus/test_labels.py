@@ -16,6 +16,11 @@ def test_rows_and_plain_names(write: Write) -> None:
     assert LabelSet.read(write("l.csv", "label,description\nacq,Acquisitions\nearn,\n")).descriptions[1] == "earn"
 
 
+def test_a_format_that_cannot_be_told_is_named_with_those_that_can(write: Write) -> None:
+    with pytest.raises(InputError, match=r"l\.tsv: .* must end in \.txt, \.jsonl, \.jsonl\.gz, \.csv or \.parquet\."):
+        LabelSet.read(write("l.tsv", "acq"))
+
+
 def test_round_trip_and_digest(labels: LabelSet, tmp_path: Path) -> None:
     labels.write(tmp_path / "l.jsonl")
     again = LabelSet.read(tmp_path / "l.jsonl")
