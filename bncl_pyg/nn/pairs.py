@@ -17,6 +17,8 @@ from bncl_pyg.nn.balanced_update import SparsePattern, ranges, starts_of
 
 BLOCK_LABELS = 4096
 """How many labels are fitted at once where texts have candidates."""
+CACHED_NUMBERS = 2**17
+"""How many numbers stay in a core's cache."""
 
 
 class PairBlock(Protocol):
@@ -68,6 +70,10 @@ class Pairs(Protocol):
         """Return each label's lowest value; (labels,)."""
         ...
 
+    def likely_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return Σ p and Σ p(1 − p) over texts, where p = σ(logits + the label's offset); (labels,) each."""
+        ...
+
     def spread(self, numbers: Tensor) -> Tensor:
         """Return, for each pair, its label's number; what is given is (labels,)."""
         ...
@@ -109,6 +115,15 @@ class AllPairs:
     def lowest(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
         return values.min(dim=0).values
+
+    def likely_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Pairs`."""
+        sums, slopes = torch.zeros_like(offsets), torch.zeros_like(offsets)
+        for rows in row_blocks(logits):
+            likely = (logits[rows] + offsets).sigmoid_()
+            sums += likely.sum(dim=0)
+            slopes += likely.mul_(1 - likely).sum(dim=0)
+        return sums, slopes
 
     def spread(self, numbers: Tensor) -> Tensor:
         """See `Pairs`; what is returned broadcasts over texts."""
@@ -168,6 +183,11 @@ class Candidates:
     def lowest(self, values: Tensor) -> Tensor:
         """See `Pairs`; infinite where a label is nobody's candidate."""
         return values.new_full((self.labels,), torch.inf).scatter_reduce_(0, self._flat, values.flatten(), "amin")
+
+    def likely_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Pairs`."""
+        likely = (logits + self.spread(offsets)).sigmoid_()
+        return self.sums(likely), self.sums(likely.mul_(1 - likely))
 
     def spread(self, numbers: Tensor) -> Tensor:
         """See `Pairs`."""
@@ -306,6 +326,12 @@ def reachable(totals: Tensor, pairs: Pairs) -> Tensor:
     """
     counts = pairs.counts.to(totals)
     return totals.minimum(counts * (0.5 + 0.5 * counts / pairs.texts))
+
+
+def row_blocks(values: Tensor) -> Iterator[slice]:
+    """Yield all rows, as many at a time as stay in the cache while something is done to them again and again."""
+    size = max(1, CACHED_NUMBERS // max(1, values.shape[1]))
+    yield from (slice(first, first + size) for first in range(0, len(values), size))
 
 
 def pairs_of(candidates: Tensor | None, texts: int, labels: int) -> Pairs:

@@ -7,12 +7,10 @@ as far as ρ, the competition among a text's labels, demands. The two are solved
 cent off.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-from bncl_pyg.nn.pairs import AllPairs, Pairs, reachable
+from bncl_pyg.nn.pairs import AllPairs, Pairs, reachable, row_blocks
 
 FIRST_STEPS, LATER_STEPS, ROUNDS = 8, 2, 8
 LARGEST_STEP, LARGEST_OFFSET = 2.0, 40.0
@@ -21,36 +19,50 @@ LEAST = 1e-3
 """How far a total is kept from nothing and from everything."""
 
 
-def solve_offsets(
-    likely: Callable[[Tensor], Tensor], sums: Callable[[Tensor], Tensor], totals: Tensor, start: Tensor, steps: int
-) -> Tensor:
-    """Return offsets under which probabilities add up to totals.
-
-    Newton's method on the logarithm of the sum, which is nearly linear where a total is small.
+def solve_text_offsets(logits: Tensor, cardinality: float, start: Tensor, steps: int) -> Tensor:
+    """Return for each text the number that, added to its logits, gives it so many labels; (texts,).
 
     Args:
-        likely: from offsets, (sums,), to probabilities of pairs.
-        sums: of values of pairs, (sums,).
-        totals: what the sums should be, (sums,), above 0 and below the number of pairs that each is over.
-        start: offsets to start from, (sums,).
-        steps: how many.
+        logits: (texts, labels), or of some pairs.
+        cardinality: how many.
+        start: offsets to start from, (texts,).
+        steps: of Newton's method.
     """
-    wanted, offsets = totals.log(), start
+    total = min(cardinality, logits.shape[1] - LEAST)
+    found = torch.empty_like(start)
+    # Some texts at a time, through all steps: they stay in the cache.
+    for rows in row_blocks(logits):
+        mine, offsets = logits[rows], start[rows]
+        wanted = torch.full_like(offsets, total)
+        for _ in range(steps):
+            likely = (mine + offsets[:, None]).sigmoid_()
+            sums = likely.sum(dim=1)
+            offsets = _nearer(offsets, wanted, sums, likely.mul_(1 - likely).sum(dim=1))
+        found[rows] = offsets
+    return found
+
+
+def solve_label_offsets(logits: Tensor, totals: Tensor, start: Tensor, steps: int, pairs: Pairs) -> Tensor:
+    """Return for each label the number that, added to its logits, gives it to so many texts; (labels,).
+
+    Args:
+        logits: of the pairs.
+        totals: how many, (labels,), above 0 and below the number of texts whose candidate the label is.
+        start: offsets to start from, (labels,).
+        steps: of Newton's method.
+        pairs: which pairs the logits are of.
+    """
+    offsets = start
     for _ in range(steps):
-        found_likely = likely(offsets)
-        found = sums(found_likely).clamp_min(TINY)
-        slope = sums(found_likely.mul_(1 - found_likely)).clamp_min(TINY) / found
-        change = ((wanted - found.log()) / slope).clamp(-LARGEST_STEP, LARGEST_STEP)
-        offsets = (offsets + change).clamp(-LARGEST_OFFSET, LARGEST_OFFSET)
+        offsets = _nearer(offsets, totals, *pairs.likely_sums(logits, offsets))
     return offsets
 
 
-def solve_text_offsets(logits: Tensor, cardinality: float, start: Tensor, steps: int) -> Tensor:
-    """Return for each text the number that, added to its logits, gives it so many labels; (texts,)."""
-    totals = torch.full((len(logits),), min(cardinality, logits.shape[1] - LEAST))
-    return solve_offsets(
-        lambda offsets: torch.sigmoid(logits + offsets[:, None]), lambda likely: likely.sum(dim=1), totals, start, steps
-    )
+def _nearer(offsets: Tensor, totals: Tensor, sums: Tensor, slopes: Tensor) -> Tensor:
+    """Take a step of Newton's method on the logarithm of the sum, which is nearly linear where a total is small."""
+    sums = sums.clamp_min(TINY)
+    change = (totals.log() - sums.log()) * sums / slopes.clamp_min(TINY)
+    return (offsets + change.clamp(-LARGEST_STEP, LARGEST_STEP)).clamp(-LARGEST_OFFSET, LARGEST_OFFSET)
 
 
 class CollectiveProjection(torch.nn.Module):
@@ -104,13 +116,7 @@ class CollectiveProjection(torch.nn.Module):
                 base = logits + competition * of_texts[:, None]
             else:
                 base = logits
-            solved = solve_offsets(
-                lambda offsets, base=base: torch.sigmoid(base + pairs.spread(offsets)),  # type: ignore[misc]
-                pairs.sums,
-                totals,
-                found.offsets,
-                steps,
-            )
+            solved = solve_label_offsets(base, totals, found.offsets, steps, pairs)
             found.offsets = torch.where(counts > 0, solved, alone)
             if not competition and turn:
                 break

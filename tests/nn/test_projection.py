@@ -4,24 +4,32 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncl_pyg.nn import CollectiveProjection
-from bncl_pyg.nn.projection import solve_offsets
+from bncl_pyg.nn import CollectiveProjection, pairs
+from bncl_pyg.nn.pairs import AllPairs
+from bncl_pyg.nn.projection import solve_label_offsets, solve_text_offsets
 
 
 @given(st.integers(0, 10_000), st.floats(0.5, 6))
 @settings(max_examples=40, deadline=None)
 def test_totals_are_met(seed: int, slope: float) -> None:
     generator = torch.Generator().manual_seed(seed)
-    logits = slope * torch.randn(5, 40, generator=generator)
+    logits = slope * torch.randn(40, 5, generator=generator)
     totals = 0.05 + 30 * torch.rand(5, generator=generator)
-    offsets = solve_offsets(
-        lambda found: torch.sigmoid(logits + found[:, None]),
-        lambda likely: likely.sum(dim=1),
-        totals,
-        torch.zeros(5),
-        25,
-    )
-    assert torch.allclose(torch.sigmoid(logits + offsets[:, None]).sum(dim=1), totals, rtol=1e-3)
+    offsets = solve_label_offsets(logits, totals, torch.zeros(5), 25, AllPairs(40, 5))
+    assert torch.allclose(torch.sigmoid(logits + offsets).sum(dim=0), totals, rtol=1e-3)
+    cardinality = float(totals[0])
+    offsets = solve_text_offsets(logits.T.contiguous(), cardinality, torch.zeros(5), 25)
+    found = torch.sigmoid(logits.T + offsets[:, None]).sum(dim=1)
+    assert torch.allclose(found, torch.full((5,), cardinality), rtol=1e-3)
+
+
+def test_blocks_that_fit_the_cache_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits = torch.randn(50, 7, generator=torch.Generator().manual_seed(5))
+    solved = CollectiveProjection.solved(logits, torch.full((7,), 0.2), 1.4, 0.75)
+    whole = solved(logits)
+    monkeypatch.setattr(pairs, "CACHED_NUMBERS", 100)
+    in_blocks = CollectiveProjection.solved(logits, torch.full((7,), 0.2), 1.4, 0.75)
+    assert torch.allclose(in_blocks(logits), whole, atol=1e-4)
 
 
 @pytest.mark.parametrize("competition", [0.0, 0.5, 1.0])
