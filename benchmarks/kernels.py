@@ -170,7 +170,7 @@ class Layer:
             return self.stepped(conv)
         friends, enemies = self.conv.friends, self.conv.enemies
         hoods = [friends, enemies, enemies, friends]
-        weights = [weight.detach().clone().requires_grad_() for weight in self.conv.parameters()]
+        weights = [weight.detach().clone().requires_grad_() for weight in self.conv.weights()]
         products = {
             "gather-scatter, by labels": _gather_scatter,
             "torch CSR autograd": _torch_csr,

@@ -32,7 +32,7 @@ from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
 from bncl_pyg.nli import Features, score_texts
 from bncl_pyg.nli.load import embedded_scorer
-from bncl_pyg.nn import BNCL
+from bncl_pyg.nn import BNCL, BalancedConv
 from bncl_pyg.training.recipes import PAPER
 from bncl_pyg.training.trainer import Trainer
 
@@ -106,7 +106,8 @@ class Transcription(torch.nn.Module):
         self.weights = torch.nn.ParameterList()
         for layer in model.layers:
             edges = [getattr(layer, name) for name in ("friends", "enemies", "enemies", "friends")]
-            for weight, (sources, targets) in zip(layer.parameters(), edges, strict=True):
+            assert isinstance(layer, BalancedConv)
+            for weight, (sources, targets) in zip(layer.weights(), edges, strict=True):
                 mask = torch.zeros(labels, labels)
                 mask[sources, targets] = 1
                 full = torch.nn.init.normal_(torch.empty(labels, labels), std=labels**-0.5)
@@ -197,7 +198,8 @@ def first_step(ours: Trainer, plain: Transcription) -> dict[str, float]:
     places = iter(range(len(plain.weights)))
     for layer in ours.model.layers:
         edges = [getattr(layer, name) for name in ("friends", "enemies", "enemies", "friends")]
-        for weight, (sources, targets) in zip(layer.parameters(), edges, strict=True):
+        assert isinstance(layer, BalancedConv)
+        for weight, (sources, targets) in zip(layer.weights(), edges, strict=True):
             full = plain.weights[next(places)].detach()
             if weight.numel():
                 apart = max(apart, float((full[sources, targets] - weight.detach()).abs().max()))

@@ -3,7 +3,7 @@
 from bncl_pyg.nn.balanced_conv import BalancedConv
 from bncl_pyg.nn.bncl import BNCL
 from bncl_pyg.nn.collective import CollectiveModel, ScoreScale
-from bncl_pyg.nn.collective_loss import CollectiveLoss, LossParts, choose_sharpness
+from bncl_pyg.nn.collective_loss import CollectiveLoss, choose_sharpness
 from bncl_pyg.nn.projection import CollectiveProjection
 from bncl_pyg.nn.signed_messages import SignedMessages
 
@@ -13,7 +13,6 @@ __all__ = [
     "CollectiveLoss",
     "CollectiveModel",
     "CollectiveProjection",
-    "LossParts",
     "ScoreScale",
     "SignedMessages",
     "choose_sharpness",

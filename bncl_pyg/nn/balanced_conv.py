@@ -53,10 +53,8 @@ class BalancedConv(MessagePassing):
         self.friends: Tensor
         self.enemies: Tensor
         self.path = self._chosen_path() if path == "auto" else path
-        self.friend_entailment = Parameter(torch.empty(self.friends.size(1)))  # W⁺
-        self.enemy_contradiction = Parameter(torch.empty(self.enemies.size(1)))  # W̄⁻
-        self.enemy_entailment = Parameter(torch.empty(self.enemies.size(1)))  # W⁻
-        self.friend_contradiction = Parameter(torch.empty(self.friends.size(1)))  # W̄⁺
+        # All four in one: an optimizer's step costs more by the number of parameters than by their size.
+        self.weight = Parameter(torch.empty(2 * (self.friends.size(1) + self.enemies.size(1))))
         # Found when they are needed first: where only parts of the graph are looked at, the whole never is.
         self._hood: SparseHood | None = None
         self._starts: dict[str, Tensor] = {}
@@ -68,7 +66,7 @@ class BalancedConv(MessagePassing):
 
         The draws go through the edges in order, so that they do not depend on the path.
         """
-        for weight in self._weights():
+        for weight in self.weights():
             torch.nn.init.normal_(weight, std=1 / math.sqrt(self.labels), generator=generator)
 
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,8 +85,8 @@ class BalancedConv(MessagePassing):
         """Return whom some labels hear from, friends and enemies, with repetitions; int64."""
         return torch.cat([hood[0][self._edges_to(name, targets)] for name, hood in self._hoods()])
 
-    def among(self, chosen: Tensor) -> tuple[SparseHood, list[Tensor]]:
-        """Return the subgraph that some labels induce: its neighbourhoods, and its weights in the order of `_weights`.
+    def among(self, chosen: Tensor) -> tuple[SparseHood, Tensor]:
+        """Return the subgraph that some labels induce: its neighbourhoods, and its weights one after the other.
 
         Args:
             chosen: which labels, ascending, (chosen,).
@@ -101,8 +99,8 @@ class BalancedConv(MessagePassing):
             kept[name] = edges[place[hood[0][edges]] >= 0]
             inside[name] = place[hood[:, kept[name]]]
         edges_of = (kept[name] for name in ("friends", "enemies", "enemies", "friends"))
-        weights = [weight[edges] for weight, edges in zip(self._weights(), edges_of, strict=True)]
-        return SparseHood(inside["friends"], inside["enemies"], len(chosen)), weights
+        kept_weights = torch.cat([weight[edges] for weight, edges in zip(self.weights(), edges_of, strict=True)])
+        return SparseHood(inside["friends"], inside["enemies"], len(chosen)), kept_weights
 
     def _hoods(self) -> tuple[tuple[str, Tensor], tuple[str, Tensor]]:
         return ("friends", self.friends), ("enemies", self.enemies)
@@ -114,11 +112,11 @@ class BalancedConv(MessagePassing):
         firsts = self._starts[name][targets]
         return ranges(firsts, self._starts[name][targets + 1] - firsts)
 
-    def whole(self) -> tuple[SparseHood, list[Tensor]]:
+    def whole(self) -> tuple[SparseHood, Tensor]:
         """Return all neighbourhoods, for the path `sparse`, and all weights."""
         if self._hood is None:
             self._hood = SparseHood(self.friends, self.enemies, self.labels)
-        return self._hood, list(self._weights())
+        return self._hood, self.weight
 
     def message(self, x_j: Tensor, weight: Tensor) -> Tensor:
         """What u says to v: its state times the weight of the edge."""
@@ -132,29 +130,28 @@ class BalancedConv(MessagePassing):
         return product.t()
 
     def _sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
-        """Return the four weighted sums before the ReLU, in the order of `_weights`; each (texts, labels)."""
+        """Return the four weighted sums before the ReLU, in the order of `weights`; each (texts, labels)."""
         if self.path == "dense":
             return self._dense_sums(entailment, contradiction)
         friends, enemies = self._adjacencies if self.path == "torch-sparse" else (self.friends, self.enemies)
+        of_friends, of_enemies, against_enemies, against_friends = self.weights()
         return (
-            self.propagate(friends, x=entailment, weight=self.friend_entailment),
-            self.propagate(enemies, x=contradiction, weight=self.enemy_contradiction),
-            self.propagate(enemies, x=entailment, weight=self.enemy_entailment),
-            self.propagate(friends, x=contradiction, weight=self.friend_contradiction),
+            self.propagate(friends, x=entailment, weight=of_friends),
+            self.propagate(enemies, x=contradiction, weight=of_enemies),
+            self.propagate(enemies, x=entailment, weight=against_enemies),
+            self.propagate(friends, x=contradiction, weight=against_friends),
         )
 
     def _dense_sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
-        matrices = entailment.new_zeros(4 * self.labels**2).index_copy(0, self._flat, torch.cat(self._weights()))
+        matrices = entailment.new_zeros(4 * self.labels**2).index_copy(0, self._flat, self.weight)
         states = torch.stack([entailment, contradiction, entailment, contradiction])
         return torch.bmm(states, matrices.view(4, self.labels, self.labels)).unbind()
 
-    def _weights(self) -> tuple[Parameter, Parameter, Parameter, Parameter]:
-        return (
-            self.friend_entailment,
-            self.enemy_contradiction,
-            self.enemy_entailment,
-            self.friend_contradiction,
-        )
+    def weights(self) -> tuple[Tensor, ...]:
+        """Return W⁺ (friends' entailment), W̄⁻ (enemies' contradiction), W⁻ (enemies' entailment), W̄⁺ (friends')."""
+        friends, enemies = self.friends.size(1), self.enemies.size(1)
+        parts: tuple[Tensor, ...] = self.weight.split([friends, enemies, enemies, friends])
+        return parts
 
     def _chosen_path(self) -> Path:
         share = (self.friends.size(1) + self.enemies.size(1)) / (2 * self.labels**2)
@@ -181,14 +178,13 @@ class BalancedConv(MessagePassing):
 
 
 def update(
-    layers: Sequence[tuple[SparseHood, list[Tensor]]], entailment: Tensor, contradiction: Tensor
+    layers: Sequence[tuple[SparseHood, Tensor]], entailment: Tensor, contradiction: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Update both channels by layers (see `BalancedConv.whole`), one after the other, in one fused pass."""
     for what in ("shape", "dtype"):
         if getattr(entailment, what) != getattr(contradiction, what):
             raise ValueError(f"Both channels must have the same {what}.")
-    weights = [weight for _, own in layers for weight in own]
-    hoods = [hood for hood, _ in layers]
+    hoods, weights = zip(*layers, strict=True)
     updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
         entailment, contradiction, hoods, torch.is_grad_enabled(), *weights
     )

@@ -88,7 +88,6 @@ class SparseHood:
     def __init__(self, friends: Tensor, enemies: Tensor, labels: int) -> None:
         self.texts = max(LEAST_TEXTS, CACHED // (4 * labels) // LEAST_TEXTS * LEAST_TEXTS)
         hoods = (friends, enemies, enemies, friends)
-        self.edges = [hood.shape[1] for hood in hoods]
         targets = torch.cat([hood[1].to(torch.int32) + part * labels for part, hood in enumerate(hoods)])
         sources = torch.cat([hood[0].to(torch.int32) + part % 2 * labels for part, hood in enumerate(hoods)])
         self.pattern = SparsePattern(targets, sources, (4 * labels, 2 * labels))
@@ -109,12 +108,12 @@ class BalancedUpdate(torch.autograd.Function):
         keep: bool,
         *weights: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Update both channels, (texts, labels), once a hood; `weights` are four a hood.
+        """Update both channels, (texts, labels), once a hood; `weights` are all four of a hood one after the other.
 
         Nothing is kept for a backward if `keep` is false: in here one cannot see whether there will be one.
         """
         at_once = min(hood.texts for hood in hoods)
-        values = [torch.cat(weights[place : place + 4]).detach() for place in range(0, len(weights), 4)]
+        values = [own.detach() for own in weights]
         inputs = entailment.detach(), contradiction.detach()
         saved: list[Tensor] = []
         updated = entailment.new_empty(2, *entailment.shape[::-1])
@@ -155,23 +154,21 @@ class BalancedUpdate(torch.autograd.Function):
             for grad, is_turned in zip(of_updated, ctx.is_turned, strict=True)
         ]
         for place in range(0, len(of_updated[0]), at_once):
-            grads = [_labels_first(channel[place : place + at_once]) for channel in of_updated]
+            grads = torch.stack([_labels_first(channel[place : place + at_once]) for channel in of_updated])
             for number, hood in reversed(list(enumerate(hoods))):
                 states, sums = saved[2 * (place // at_once * len(hoods) + number) :][:2]
-                of_sums = torch.empty_like(sums)
-                for grad, sum_, into in zip(grads, sums, of_sums, strict=True):
-                    torch.ops.aten.threshold_backward.grad_input(grad.expand_as(sum_), sum_, 0, grad_input=into)
+                of_sums = torch.ops.aten.threshold_backward(grads[:, None].expand_as(sums), sums, 0)
                 flat = of_sums.flatten(0, 2)
                 if wants_weights:
                     hood.pattern.add_sampled(of_values[number], flat, states.flatten(0, 1))
                 if wants_states or number:
                     said = hood.pattern.transposed_product(by_column[number], flat).view_as(states)
-                    grads = [into.add_(grad) for into, grad in zip(said, grads, strict=True)]
+                    grads = said.add_(grads)
             for whole, found in zip(of_states, grads, strict=True):
                 if whole is not None:
                     _copy(whole[place : place + at_once], found.t())
-        of_weights = [part for hood, own in zip(hoods, of_values, strict=False) for part in own.split(hood.edges)]
-        return *of_states, None, None, *(of_weights or [None] * 4 * len(hoods))
+        of_weights = of_values if wants_weights else [None] * len(hoods)
+        return *of_states, None, None, *of_weights
 
 
 def _labels_first(states: Tensor) -> Tensor:
@@ -186,10 +183,12 @@ def _labels_first(states: Tensor) -> Tensor:
 
 def _copy(into: Tensor, states: Tensor) -> None:
     """Copy from a transpose."""
+    if states.numel() < LARGE:
+        into.copy_(states)
+        return
     # torch turns a whole matrix round in one thread, but a part of one in all.
-    parts = 2 if states.numel() >= LARGE else 1
     along = int(states.shape[1] > states.shape[0])
-    for place, part in zip(into.tensor_split(parts, along), states.tensor_split(parts, along), strict=True):
+    for place, part in zip(into.tensor_split(2, along), states.tensor_split(2, along), strict=True):
         place.copy_(part)
 
 

@@ -1,10 +1,11 @@
 """The collective loss: what the predictions of all texts together should look like."""
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import binary_cross_entropy
 
 from bncl_pyg.nn.pairs import AllPairs, Pairs
@@ -14,19 +15,6 @@ FLOOR = 1e-6
 
 TINY = 1e-30
 """What keeps the gradient of a root finite at 0."""
-
-
-class LossParts(NamedTuple):
-    """The four parts, before their weights."""
-
-    hesitation: Tensor
-    """L1: entailment and contradiction do not add up to 1."""
-    prevalence: Tensor
-    """L2: a label is predicted for more or fewer texts than expected."""
-    cardinality: Tensor
-    """L3: a text has more or fewer labels than expected."""
-    annotation: Tensor
-    """L4: an annotated text's labels are unlikely."""
 
 
 class CollectiveLoss(torch.nn.Module):
@@ -65,7 +53,8 @@ class CollectiveLoss(torch.nn.Module):
         self.cardinality = cardinality
         self.register_buffer("prevalence", prevalence.to(torch.get_default_dtype()))
         self.prevalence: Tensor
-        self.weights = weights
+        self.register_buffer("weights", torch.tensor([1.0, *weights], dtype=torch.get_default_dtype()))
+        self.weights: Tensor
         self.sharpness = sharpness
         self.hesitation = hesitation
         self.annotation = annotation
@@ -82,10 +71,9 @@ class CollectiveLoss(torch.nn.Module):
         annotated: Tensor | None = None,
         others: Tensor | None = None,
         texts: int | None = None,
-        predicted: Tensor | None = None,
         pairs: Pairs | None = None,
-    ) -> LossParts:
-        """Return the four parts.
+    ) -> tuple[Tensor, Tensor]:
+        """Return L1 (hesitation), L2 (prevalence), L3 (cardinality) and L4 (annotation), (4,), and s, as p is.
 
         Where texts have candidates, only these pairs count, and L2 is over the labels that occur among them.
 
@@ -96,20 +84,14 @@ class CollectiveLoss(torch.nn.Module):
             annotated: which rows these are, (annotated,).
             others: Σ s over the texts of the corpus that are not in this batch, (labels,), so that L2 is over all of D.
             texts: N, how many texts batch and others are together; the batch's size if there are no others.
-            predicted: s, where `indicator` was called before, as p is.
             pairs: which pairs p and p̄ are of; all, if not given.
         """
         pairs = AllPairs(*entailment.shape) if pairs is None else pairs
-        predicted = self.indicator(entailment, contradiction) if predicted is None else predicted
-        rest = entailment + contradiction - 1
-        squares = rest.square().sum(dim=1)
-        # `norm` would go through labels-first memory number by number.
-        hesitation = (squares + TINY).sqrt().sum() if self.hesitation == "norm" else squares.sum()
-        counts = pairs.sums(predicted) if others is None else pairs.sums(predicted) + others
-        expected = (len(predicted) if texts is None else texts) * self.prevalence.to(counts.dtype)
-        prevalence = ((expected - counts) * (pairs.counts > 0)).square().sum()
-        cardinality = (self.cardinality - predicted.sum(dim=1)).square().sum()
-        annotation = predicted.new_zeros(())
+        expected = (len(entailment) if texts is None else texts) * self.prevalence.to(entailment.dtype)
+        missing = expected if others is None else expected - others
+        parts, predicted = _Collective.apply(  # type: ignore[no-untyped-call]
+            entailment, contradiction, missing, pairs, self.cardinality, self.sharpness, self.hesitation == "norm"
+        )
         if truth is not None and annotated is not None and len(annotated):
             if self.annotation == "sharpened":
                 annotation = binary_cross_entropy(predicted[annotated], truth, reduction="sum")
@@ -118,17 +100,57 @@ class CollectiveLoss(torch.nn.Module):
                 likely = truth * entailment[annotated].clamp(FLOOR, most).log()
                 unlikely = (1 - truth) * contradiction[annotated].clamp(FLOOR, most).log()
                 annotation = -(likely + unlikely).sum()
-        return LossParts(hesitation, prevalence, cardinality, annotation)
+            parts = torch.cat([parts[:3], annotation[None]])
+        return parts, predicted
 
-    def total(self, parts: LossParts) -> Tensor:
+    def total(self, parts: Tensor) -> Tensor:
         """Return the weighted sum of the parts."""
-        of_labels, of_texts, of_annotated = self.weights
-        return (
-            parts.hesitation
-            + of_labels * parts.prevalence
-            + of_texts * parts.cardinality
-            + of_annotated * parts.annotation
-        )
+        return parts @ self.weights.to(parts.dtype)
+
+
+class _Collective(torch.autograd.Function):
+    """L1, L2 and L3 in few passes over a batch: as many small operations, a step would be mostly these."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        entailment: Tensor,
+        contradiction: Tensor,
+        missing: Tensor,
+        pairs: Pairs,
+        cardinality: float,
+        sharpness: float,
+        is_norm: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the parts, L4 at 0, and s; `missing` is how often this batch should have each label, (labels,)."""
+        predicted = (entailment - contradiction).mul_(sharpness).sigmoid_()
+        rest = (entailment + contradiction).sub_(1)
+        # `norm` would go through labels-first memory number by number.
+        lengths = rest.square().sum(dim=1)
+        if is_norm:
+            lengths = lengths.add_(TINY).sqrt_()
+        of_labels = (missing - pairs.sums(predicted)).mul_(pairs.counts > 0)
+        of_texts = cardinality - predicted.sum(dim=1)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(predicted, rest, lengths, of_labels, of_texts)
+        ctx.pairs, ctx.sharpness, ctx.is_norm = pairs, sharpness, is_norm
+        parts = lengths.sum(), of_labels.dot(of_labels), of_texts.dot(of_texts), lengths.new_zeros(())
+        return torch.stack(parts), predicted
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_parts: Tensor | None, of_predicted: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Return the gradients of p, p̄ and `missing`."""
+        predicted, rest, lengths, of_labels, of_texts = ctx.saved_tensors
+        of_lengths, for_labels, for_texts, _ = [0.0] * 4 if of_parts is None else of_parts.tolist()
+        of_labels, of_texts = 2 * for_labels * of_labels, 2 * for_texts * of_texts
+        # As the states lie: else everything that follows would go through memory number by number.
+        wanted = torch.add(-ctx.pairs.spread(of_labels), of_texts[:, None], alpha=-1, out=torch.empty_like(predicted))
+        if of_predicted is not None:
+            wanted += of_predicted
+        apart = torch.ops.aten.sigmoid_backward(wanted, predicted).mul_(ctx.sharpness)
+        together = rest * ((of_lengths / lengths)[:, None] if ctx.is_norm else 2 * of_lengths)
+        return together + apart, together - apart, of_labels, None, None, None, None
 
 
 def choose_sharpness(entailment: Tensor, contradiction: Tensor, certainty: float = 0.9999) -> int:

@@ -1,6 +1,8 @@
 """The training loop: seeded, logged, and stoppable after any epoch."""
 
 import json
+import statistics
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -16,12 +18,12 @@ from bncl_pyg.corpus import Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.files import write_file
 from bncl_pyg.nli import Features
-from bncl_pyg.nn import BNCL, CollectiveLoss, LossParts, choose_sharpness
+from bncl_pyg.nn import BNCL, CollectiveLoss, choose_sharpness
 from bncl_pyg.nn.pairs import Candidates, Pairs, pairs_of, reachable
 from bncl_pyg.training.recipes import Recipe
 
-ONE_THREAD = 2**15
-"""Below so many numbers a batch, a second thread adds little; where threads sleep or the machine is busy, it costs."""
+FEW_NUMBERS, TRIED_STEPS = 2**15, 8
+"""With fewer numbers a batch, more threads than one help on an idle machine only: the first steps of an epoch tell."""
 SHARPNESS_SAMPLE = 100
 """How many texts the paper's "small set of examples" is here."""
 
@@ -68,8 +70,10 @@ class Trainer:
             recipe.annotation,
         )
         model.reset_parameters(torch.Generator().manual_seed(seed))
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=recipe.betas, fused=True)
+        self.weights = list(model.parameters())
+        self.optimizer = torch.optim.Adam(self.weights, lr=recipe.learning_rate, betas=recipe.betas, fused=True)
         self.log: list[EpochLog] = []
+        self._threads = _Threads(is_small=recipe.batch * labels < FEW_NUMBERS)
 
     def run(self, checkpoint: "Checkpoint | None" = None, progress: Callable[[EpochLog], None] | None = None) -> None:
         """Train the epochs that are not done yet; `progress` is told of each, and each is kept in `checkpoint`."""
@@ -87,12 +91,11 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         sums = torch.zeros(5, dtype=torch.float64)
-        steps = 0
-        corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
-        with _as_many_threads_as_help(recipe.batch * self.pairs.labels):
-            for rows in self._batches(epoch):
-                sums += self.train_step(rows, corpus).double()
-                steps += 1
+        with self._threads:
+            corpus = self.corpus_indicators() if recipe.prevalence_over == "corpus" else None
+            for steps, rows in enumerate(self._batches(epoch), start=1):
+                with self._threads.trying(steps):
+                    sums += self.train_step(rows, corpus)
         return EpochLog(epoch, rate, *(sums / steps).tolist())
 
     def train_step(self, rows: Tensor, corpus: "Indicators | None") -> Tensor:
@@ -100,24 +103,24 @@ class Trainer:
         pairs = self.pairs.rows(rows)
         parts, predicted = self._parts(rows, pairs, corpus)
         total = self.loss.total(parts)
-        self.optimizer.zero_grad()
+        for weight in self.weights:
+            weight.grad = None
         total.backward()
         self.optimizer.step()
         if corpus is not None:
             corpus.put_back(rows, predicted.detach(), pairs)
-        return torch.stack([total, *parts]).detach()
+        return torch.cat([total.detach()[None], parts.detach()])
 
-    def _parts(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> tuple[LossParts, Tensor]:
+    def _parts(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> tuple[Tensor, Tensor]:
         """Return the parts of the loss and s of these texts' pairs."""
         entailment, contradiction = self._states(rows)
-        predicted = self.loss.indicator(entailment, contradiction)
         others, texts = (None, None) if corpus is None else (corpus.taken_out(rows, pairs), len(self.entailment))
         truth = annotated = None
         if self._truth is not None:
             annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
             truth = pairs.rows(annotated).of(self._truth[self._truth_row[rows[annotated]].numpy()])
-        parts = self.loss(entailment, contradiction, truth, annotated, others, texts, predicted, pairs)
-        return parts, predicted
+        found: tuple[Tensor, Tensor] = self.loss(entailment, contradiction, truth, annotated, others, texts, pairs)
+        return found
 
     def _reachable(self, prevalence: Tensor) -> Tensor:
         """Return λ, capped where a label is the candidate of few texts: most of its true texts may lie elsewhere."""
@@ -150,8 +153,11 @@ class Trainer:
         """Return s for all texts with the weights as they are; refreshed every epoch, updated batch by batch."""
         # A batch of texts with candidates works on few labels, many texts on many.
         size = self.recipe.batch if isinstance(self.pairs, Candidates) else 512
-        parts = torch.arange(len(self.entailment)).split(size)
-        return Indicators(torch.cat([self.loss.indicator(*self._states(rows)) for rows in parts]), self.pairs)
+        found, counts = torch.empty_like(self.entailment), torch.zeros(self.pairs.labels, dtype=torch.float64)
+        for rows in torch.arange(len(found)).split(size):
+            found[rows[0] : rows[-1] + 1] = indicators = self.loss.indicator(*self._states(rows))
+            counts += self.pairs.rows(rows).sums(indicators)
+        return Indicators(found, counts, is_revisited=len(torch.unique(self.annotated)) < len(self.annotated))
 
     def _sharpness(self) -> float:
         if self.recipe.sharpness != "auto":
@@ -165,22 +171,27 @@ class Trainer:
 
 
 class Indicators:
-    """Each text's latest s and their sum, so that a batch's L2 counts over the whole corpus."""
+    """Each text's latest s and their sum, so that a batch's L2 counts over the whole corpus.
 
-    def __init__(self, indicators: Tensor, pairs: Pairs) -> None:
-        self.indicators = indicators
-        self.counts = pairs.sums(indicators, torch.float64)
+    Args:
+        indicators: s, of the pairs.
+        counts: their sum, (labels,), in a type in which sums of many batches are near enough.
+        is_revisited: whether a text may come a second time, so that its new s must be kept.
+    """
+
+    def __init__(self, indicators: Tensor, counts: Tensor, *, is_revisited: bool) -> None:
+        self.indicators, self.counts, self.is_revisited = indicators, counts, is_revisited
 
     def taken_out(self, rows: Tensor, pairs: Pairs) -> Tensor:
         """Take these texts, whose pairs are given, out of the sum, and return it in the indicators' type."""
-        # A batch's sum is near enough in the indicators' type; over all batches it would not be.
         self.counts -= pairs.sums(self.indicators.index_select(0, rows))
         return self.counts.to(self.indicators.dtype, copy=True)
 
     def put_back(self, rows: Tensor, indicators: Tensor, pairs: Pairs) -> None:
         """Put these texts back with new ones."""
         self.counts += pairs.sums(indicators)
-        self.indicators.index_copy_(0, rows, indicators)
+        if self.is_revisited:
+            self.indicators.index_copy_(0, rows, indicators)
 
 
 class Checkpoint:
@@ -246,16 +257,43 @@ class Checkpoint:
             )
 
 
-@contextmanager
-def _as_many_threads_as_help(numbers: int) -> Iterator[None]:
-    """Compute in one thread where a batch has few numbers."""
-    usual = torch.get_num_threads()
-    if numbers < ONE_THREAD:
-        torch.set_num_threads(1)
-    try:
+class _Threads:
+    """As many threads as make steps fastest, which is not known beforehand where they are small.
+
+    More than one are a gain on an idle machine, and a loss on a busy one or where threads sleep while they wait. Every
+    epoch tries both in turn. What is computed does not depend on it.
+
+    Args:
+        is_small: whether to try; else there are as many threads as usual.
+    """
+
+    def __init__(self, *, is_small: bool) -> None:
+        self.is_small, self._best = is_small, 1
+        self._seconds: dict[int, list[float]] = {}
+
+    def __enter__(self) -> None:
+        self._usual = torch.get_num_threads()
+        self._seconds = {1: [], self._usual: []}
+        if self.is_small:
+            torch.set_num_threads(min(self._best, self._usual))
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_num_threads(self._usual)
+
+    @contextmanager
+    def trying(self, step: int) -> Iterator[None]:
+        """Take a step (the first is 1) with the number of threads whose turn it is, or with the best."""
+        if not self.is_small or step > TRIED_STEPS or self._usual == 1:
+            yield
+            return
+        threads = (1, self._usual)[step % 2]
+        torch.set_num_threads(threads)
+        began = time.perf_counter()
         yield
-    finally:
-        torch.set_num_threads(usual)
+        self._seconds[threads].append(time.perf_counter() - began)
+        if step == TRIED_STEPS:
+            self._best = min(self._seconds, key=lambda tried: statistics.median(self._seconds[tried]))
+            torch.set_num_threads(self._best)
 
 
 def _truth_rows(supervision: Supervision, texts: int) -> Tensor:

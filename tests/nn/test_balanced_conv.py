@@ -27,7 +27,7 @@ def states(texts: int, labels: int, dtype: torch.dtype = torch.float32) -> tuple
 def by_definition(conv: BalancedConv, h: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
     """The paper's two lines, text by text and label by label."""
     sums = torch.zeros(4, *h.shape, dtype=h.dtype)
-    weights = (conv.friend_entailment, conv.enemy_contradiction, conv.enemy_entailment, conv.friend_contradiction)
+    weights = conv.weights()
     edges = (conv.friends, conv.enemies, conv.enemies, conv.friends)
     inputs = (h, against, h, against)
     for part in range(4):
@@ -146,8 +146,8 @@ def test_no_dense_matrix_on_the_sparse_path() -> None:
     assert conv.path == "sparse"
     p, against = conv(*states(2, labels))
     (p + against).sum().backward()
-    assert conv.friend_entailment.grad is not None
-    assert conv.friend_entailment.grad.shape == (labels,)
+    assert conv.weight.grad is not None
+    assert conv.weight.grad.shape == (4 * labels,)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncl_pyg.nn import CollectiveLoss, choose_sharpness
+from bncl_pyg.nn.pairs import Candidates
 
 
 @settings(max_examples=50, deadline=None)
@@ -43,33 +45,51 @@ def test_parts_equal_a_plain_transcription(texts: int, labels: int, seed: int, d
             )
         finally:
             torch.set_default_dtype(torch.float32)
-        parts = loss(*inputs, rows)
-        assert parts.hesitation.item() == pytest.approx(sum(norms))
-        assert parts.prevalence.item() == pytest.approx(sum(counts))
-        assert parts.cardinality.item() == pytest.approx(sum(sizes))
-        assert parts.annotation.item() == pytest.approx(expected)
+        parts, predicted = loss(*inputs, rows)
+        assert np.allclose(predicted, indicator)
+        assert parts.tolist() == pytest.approx([sum(norms), sum(counts), sum(sizes), expected])
         total = sum(norms) + 0.1 * sum(counts) + 0.5 * sum(sizes) + 100 * expected
         assert loss.total(parts).item() == pytest.approx(total)
     squares = CollectiveLoss(cardinality, torch.tensor(prevalence), hesitation="squares")
-    assert squares(*inputs[:2]).hesitation.item() == pytest.approx(sum(norm**2 for norm in norms))
+    assert squares(*inputs[:2])[0][0].item() == pytest.approx(sum(norm**2 for norm in norms))
 
 
 def test_a_batch_with_the_others_counts_like_the_whole() -> None:
     p, against = torch.rand(2, 10, 4, generator=torch.Generator().manual_seed(0))
     loss = CollectiveLoss(1.5, torch.tensor([0.1, 0.2, 0.3, 0.4]))
-    whole = loss(p, against)
+    whole, _ = loss(p, against)
     others = loss.indicator(p[3:], against[3:]).sum(dim=0)
-    batch = loss(p[:3], against[:3], others=others, texts=10)
-    assert batch.prevalence.item() == pytest.approx(whole.prevalence.item(), rel=1e-5)
-    assert batch.cardinality.item() == pytest.approx(loss(p[:3], against[:3]).cardinality.item())
+    batch, _ = loss(p[:3], against[:3], others=others, texts=10)
+    assert batch[1].item() == pytest.approx(whole[1].item(), rel=1e-5)
+    assert batch[2].item() == pytest.approx(loss(p[:3], against[:3])[0][2].item())
 
 
 def test_states_at_zero_give_a_finite_loss_and_gradient() -> None:
     p = torch.zeros(2, 3, requires_grad=True)
-    parts = CollectiveLoss(1.0, torch.full((3,), 0.3))(p, torch.zeros(2, 3), torch.ones(1, 3), torch.tensor([0]))
-    sum(parts).backward()  # type: ignore[union-attr]
+    parts, _ = CollectiveLoss(1.0, torch.full((3,), 0.3))(p, torch.zeros(2, 3), torch.ones(1, 3), torch.tensor([0]))
+    parts.sum().backward()
     assert p.grad is not None
     assert bool(p.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("hesitation", ["norm", "squares"])
+def test_gradients_are_those_of_the_formulas(hesitation: Literal["norm", "squares"]) -> None:
+    p, against = 1.2 * torch.rand(2, 5, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    others = torch.tensor([0.5, 1.0, 0.0, 2.0], dtype=torch.float64)
+    loss = CollectiveLoss(1.5, torch.tensor([0.1, 0.2, 0.3, 0.4]), sharpness=3.0, hesitation=hesitation)
+    candidates = Candidates(torch.tensor([[0, 1], [1, 2], [0, 2], [1, 2], [0, 1]]), 4)
+
+    def everything(p: torch.Tensor, against: torch.Tensor, others: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        parts, predicted = loss(p, against, others=others, texts=9)
+        return parts, predicted
+
+    def of_candidates(p: torch.Tensor, against: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = loss(p[:, :2], against[:, :2], others=others, texts=9, pairs=candidates)[0]
+        return found
+
+    inputs = [part.requires_grad_() for part in (p.clone(), against.clone(), others)]
+    assert torch.autograd.gradcheck(everything, inputs)
+    assert torch.autograd.gradcheck(of_candidates, inputs)
 
 
 @settings(max_examples=50, deadline=None)

@@ -1,5 +1,6 @@
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def test_prevalence_is_counted_over_the_whole_corpus(
     trainer = make(graph, features, priors, recipe)
     with torch.no_grad():
         states = trainer.model(features.entailment, features.contradiction)
-        expected = trainer.loss(*states).prevalence.item()
+        expected = trainer.loss(*states)[0][1].item()
     trainer.run()
     assert trainer.log[0].prevalence == pytest.approx(expected, rel=1e-4)
     batchwise = make(graph, features, priors, dataclasses.replace(recipe, prevalence_over="batch"))
@@ -116,10 +117,15 @@ def test_prevalence_is_counted_over_the_whole_corpus(
     assert batchwise.log[0].prevalence < 0.5 * expected
 
 
-def test_running_counts_follow_the_weights(graph: SignedLabelGraph, features: Features, priors: Supervision) -> None:
+@pytest.mark.parametrize("is_revisited", [False, True])
+def test_running_counts_follow_the_weights(
+    graph: SignedLabelGraph, features: Features, priors: Supervision, is_revisited: bool
+) -> None:
     """After an epoch's updates the running counts are those of the states that each batch last had."""
     trainer = make(graph, features, priors)
     counts = trainer.corpus_indicators()
+    assert not counts.is_revisited
+    counts.is_revisited = is_revisited
     fresh = trainer.corpus_indicators()
     rows = torch.tensor([5, 2, 59])
     new = torch.rand(3, 6, generator=torch.Generator().manual_seed(0))
@@ -128,7 +134,7 @@ def test_running_counts_follow_the_weights(graph: SignedLabelGraph, features: Fe
     assert torch.allclose(counts.taken_out(rows, pairs), fresh.indicators[left].sum(dim=0), atol=1e-4)
     counts.put_back(rows, new, pairs)
     fresh.indicators[rows] = new
-    assert torch.equal(counts.indicators, fresh.indicators)
+    assert torch.equal(counts.indicators, fresh.indicators) == is_revisited
     assert torch.allclose(counts.counts, fresh.indicators.double().sum(dim=0))
 
 
@@ -215,11 +221,11 @@ def test_what_is_no_candidate_is_not_called_false(
     assert annotated.annotations is not None
     truth = torch.from_numpy(annotated.annotations.toarray()).gather(1, best[rows])
     expected = -torch.where(truth, p.clamp(1e-6, 1).log(), against.clamp(1e-6, 1).log()).sum()
-    assert parts.annotation.item() == pytest.approx(expected.item(), rel=1e-4)
+    assert parts[3].item() == pytest.approx(expected.item(), rel=1e-4)
     occurring = torch.unique(best[rows])
     counts = torch.zeros(6).index_add(0, best[rows].flatten(), said.flatten())
     wanted = 4 * trainer.loss.prevalence
-    assert parts.prevalence.item() == pytest.approx((wanted - counts)[occurring].square().sum().item(), rel=1e-4)
+    assert parts[1].item() == pytest.approx((wanted - counts)[occurring].square().sum().item(), rel=1e-4)
     trainer.run()
     assert bool(torch.isfinite(weights(trainer)).all())
 
@@ -253,30 +259,39 @@ def test_candidates_hear_what_the_whole_graph_says_whoever_else_is_in_the_batch(
         assert torch.allclose(whole[:1], one, rtol=1e-4)
 
 
-def test_small_batches_are_trained_in_one_thread_and_the_others_are_left_alone(
+def test_small_batches_are_trained_in_as_many_threads_as_are_faster(
     graph: SignedLabelGraph, features: Features, priors: Supervision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Half of the first steps have one thread, half all; the others and the next epoch's look have the faster."""
     usual = torch.get_num_threads()
-    seen: list[int] = []
-    trainer = make(graph, features, priors)
-    step = trainer.train_step
-    monkeypatch.setattr(trainer, "train_step", lambda *given: seen.append(torch.get_num_threads()) or step(*given))
+    recipe = dataclasses.replace(PAPER, batch=4)
+
+    def threads_of(trainer: Trainer, slow: int) -> list[int]:
+        seen: list[int] = []
+        clock = iter(range(10**6))
+        step = trainer.train_step
+
+        def taken(*given: Any) -> torch.Tensor:
+            seen.append(torch.get_num_threads())
+            if seen[-1] == slow:
+                next(clock)
+            return step(*given)
+
+        monkeypatch.setattr(trainer, "train_step", taken)
+        monkeypatch.setattr("bncl_pyg.training.trainer.time.perf_counter", lambda: float(next(clock)))
+        trainer.train_epoch(1)
+        return seen
+
     torch.set_num_threads(2)
     try:
-        trainer.train_epoch(1)
-        monkeypatch.setattr("bncl_pyg.training.trainer.ONE_THREAD", 0)
-        few = len(seen)
-        trainer.train_epoch(2)
+        assert threads_of(make(graph, features, priors, recipe), slow=2) == [2, 1] * 4 + [1] * 7
+        assert threads_of(make(graph, features, priors, recipe), slow=1) == [2, 1] * 4 + [2] * 7
+        assert torch.get_num_threads() == 2
         # Candidates are few, but the labels of a batch are many: these count.
-        monkeypatch.setattr("bncl_pyg.training.trainer.ONE_THREAD", 16 * 6)
+        monkeypatch.setattr("bncl_pyg.training.trainer.FEW_NUMBERS", 4 * 6)
         best = torch.arange(1).expand(len(features), 1)
         scores = {name: getattr(features, name)[:, :1] for name in ("entailment", "contradiction")}
-        sparse = make(graph, dataclasses.replace(features, candidates=best, **scores), priors)
-        step = sparse.train_step
-        monkeypatch.setattr(sparse, "train_step", lambda *given: seen.append(torch.get_num_threads()) or step(*given))
-        sparse.train_epoch(1)
-        assert set(seen[:few]) == {1}
-        assert set(seen[few:]) == {2}
-        assert torch.get_num_threads() == 2
+        sparse = dataclasses.replace(features, candidates=best, **scores)
+        assert threads_of(make(graph, sparse, priors, recipe), slow=2) == [2] * 15
     finally:
         torch.set_num_threads(usual)
