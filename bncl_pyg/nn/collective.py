@@ -98,7 +98,8 @@ class CollectiveModel(torch.nn.Module):
         messages: along the label graph, if it is used.
         vectors: whether the encoder's vectors are used.
         tensors: the learned numbers: `score_weight` (), `text_weights` (dimensions, labels), `text_intercepts`
-            (labels,); with annotated texts `slopes`, `intercepts` (labels,), `weights` (dimensions, labels).
+            (labels,), and `ceiling`, how probable each label gets at most, (labels,); with annotated texts `slopes`,
+            `intercepts` (labels,), `weights` (dimensions, labels).
         projections: `free`, `calibration` and `decision`.
         steepness: of decisions.
         softness: what logits are multiplied with to become probabilities.
@@ -154,7 +155,8 @@ class CollectiveModel(torch.nn.Module):
     def probabilities(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Return how probable each label is; (texts, labels), or of the pairs."""
         projected: Tensor = self.projections["calibration"](self.softness * logits, pairs)
-        return torch.sigmoid(projected)
+        ceiling = self.get_buffer("ceiling")
+        return torch.sigmoid(projected) * (ceiling if pairs is None else pairs.spread(ceiling))
 
     def decide(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Return which labels each text has; boolean, (texts, labels), or of the pairs."""

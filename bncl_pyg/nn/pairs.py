@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from bncl_pyg.nn.balanced_update import SparsePattern, ranges, starts_of
 
@@ -45,7 +44,15 @@ class PairBlock(Protocol):
         ...
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
-        """Return inputs @ weights at these pairs, differentiable in the weights, (dimensions, labels)."""
+        """Return inputs @ weights, (dimensions, labels), at these pairs."""
+        ...
+
+    def gather(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
+        """Add inputsᵀ @ values of these pairs, (dimensions, labels): what `linear` passes on, passed back."""
+        ...
+
+    def parts(self, inputs: Tensor) -> Iterator[tuple[slice, slice]]:
+        """Yield which inputs go with which values: all at once, or as many at a time as stay in the cache."""
         ...
 
 
@@ -160,6 +167,12 @@ class _WholeBlock:
     def take(self, values: Tensor) -> Tensor:
         return values
 
+    def gather(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
+        into.addmm_(inputs.T, values)
+
+    def parts(self, inputs: Tensor) -> Iterator[tuple[slice, slice]]:
+        yield from ((rows, rows) for rows in row_blocks(inputs, len(self.counts)))
+
 
 class Candidates:
     """Each text with its candidates.
@@ -256,28 +269,17 @@ class _LabelBlock:
         return numbers[self._label]
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
-        if not len(weights):
-            return torch.zeros(len(self._label))
-        found: Tensor = _SampledProduct.apply(weights, inputs, self._pattern)  # type: ignore[no-untyped-call]
+        found = torch.zeros(len(self._label))
+        if len(weights):
+            self._pattern.add_sampled(found, weights.t().contiguous(), inputs)
         return found
 
+    def gather(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
+        if inputs.shape[1]:
+            into += self._pattern.product(values, inputs).t()
 
-class _SampledProduct(torch.autograd.Function):
-    """inputs @ weights at some pairs only, ordered by label."""
-
-    @staticmethod
-    def forward(ctx: Any, weights: Tensor, inputs: Tensor, pattern: SparsePattern) -> Tensor:
-        ctx.save_for_backward(inputs)
-        ctx.pattern = pattern
-        found = torch.zeros(len(pattern.columns))
-        pattern.add_sampled(found, weights.t().contiguous(), inputs)
-        return found
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (inputs,) = ctx.saved_tensors
-        return ctx.pattern.product(gradient, inputs).t(), None, None
+    def parts(self, inputs: Tensor) -> Iterator[tuple[slice, slice]]:  # noqa: ARG002
+        yield slice(None), slice(None)
 
 
 class Routes:
@@ -328,9 +330,9 @@ def reachable(totals: Tensor, pairs: Pairs) -> Tensor:
     return totals.minimum(counts * (0.5 + 0.5 * counts / pairs.texts))
 
 
-def row_blocks(values: Tensor) -> Iterator[slice]:
-    """Yield all rows, as many at a time as stay in the cache while something is done to them again and again."""
-    size = max(1, CACHED_NUMBERS // max(1, values.shape[1]))
+def row_blocks(values: Tensor, width: int | None = None) -> Iterator[slice]:
+    """Yield all rows, as many at a time as stay in the cache, if they are so wide, while things are done to them."""
+    size = max(1, CACHED_NUMBERS // max(1, values.shape[1] if width is None else width))
     yield from (slice(first, first + size) for first in range(0, len(values), size))
 
 

@@ -27,13 +27,8 @@ class WordAxes:
         self.buckets, self.rarity, self.axes = buckets, rarity, axes
 
     @classmethod
-    def fit(cls, counts: csr_array, seed: int) -> "WordAxes | None":
-        """Find the axes of texts; `None` where there are too few texts or words for any.
-
-        Args:
-            counts: (texts, buckets).
-            seed: of the randomised decomposition.
-        """
+    def fit(cls, counts: csr_array) -> "WordAxes | None":
+        """Find the axes of texts, (texts, buckets); `None` where there are too few texts or words for any."""
         texts = counts.shape[0]
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
         buckets = np.flatnonzero(frequency >= LEAST_TEXTS)
@@ -42,7 +37,7 @@ class WordAxes:
             return None
         rarity = np.log((1 + texts) / (1 + frequency[buckets])) + 1
         found = cls(torch.from_numpy(buckets), torch.from_numpy(rarity).float(), torch.zeros(0))
-        _, _, axes = randomized_svd(found._weighed(counts), rank, n_iter=3, random_state=seed)
+        _, _, axes = randomized_svd(found._weighed(counts), rank, n_iter=3, random_state=0)
         # Half precision halves the model's size; training must see what prediction will see.
         found.axes = torch.from_numpy(np.ascontiguousarray(axes.T)).half().float()
         return found

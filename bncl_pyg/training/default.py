@@ -19,12 +19,14 @@ from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
 from bncl_pyg.nn.collective import FARTHEST, decided, free_logits
-from bncl_pyg.nn.pairs import Pairs, pairs_of, reachable
+from bncl_pyg.nn.pairs import Pairs, pairs_of, reachable, row_blocks
 from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
 from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled, settled
 from bncl_pyg.training.regression import Inputs, Regression, regress
 
 Part = Literal["vectors", "words", "graph"]
+LESS_WITH_AN_EXAMPLE = 0.7
+"""By how much an estimate's share falls with every example."""
 MANY_WITHOUT = 0.05
 """From this share of annotated texts without any label on, texts may stay without one."""
 
@@ -56,6 +58,8 @@ class DefaultRecipe:
         intercept_spread: how far labels' intercepts are expected to be off.
         slope_spread: the same for slopes.
         estimate_weight: how many annotated texts is worth what is known without them of λ and of how sure to be.
+        estimate_share: how much an estimate of λ without annotated texts says, beside what was learned with them, of a
+            label that none of them has; with every example, less.
     """
 
     name: str = "default"
@@ -77,6 +81,7 @@ class DefaultRecipe:
     intercept_spread: float = 2.0
     slope_spread: float = 0.25
     estimate_weight: float = 50.0
+    estimate_share: float = 0.3
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON can hold it."""
@@ -102,6 +107,7 @@ class StageLog:
 
 MOST_WIDENED, STEPS_OF_WIDENING = (1.0, 2.0), 6
 """By which factors λ may be multiplied so that decisions are as many as they should be, and how finely it is found."""
+WEAK_PULL, MOST_STEPS_OF_LINE = 4.0, 30
 STEPS_OF_ROUND, STEPS_OF_GRAPH, STEPS_OF_CHOICE, STEPS_OF_FIT = 10, 15, 12, 25
 
 
@@ -112,7 +118,7 @@ class DefaultTrainer:
         features: the training texts.
         graph: the signed label graph.
         recipe: how.
-        seed: of the decomposition of the words and of the choice of texts held out.
+        seed: of the choice of annotated texts held out.
         progress: told of every stage.
     """
 
@@ -134,7 +140,7 @@ class DefaultTrainer:
         self.scores: Tensor = self.scale(features.entailment, features.contradiction, self.pairs)
         self.axes = None
         if "words" in recipe.parts and features.words is not None:
-            self.axes = WordAxes.fit(features.words, seed)
+            self.axes = WordAxes.fit(features.words)
         vectors = features.vectors if "vectors" in recipe.parts else None
         self.inputs = text_inputs(vectors, features.words, self.axes, len(features))
         self.turned = Inputs.of(self.inputs)
@@ -156,42 +162,48 @@ class DefaultTrainer:
         self._progress = progress
         return found
 
-    def run(self, known: Supervision, *, estimated: bool, guess: Supervision | None = None) -> CollectiveModel:
+    def start(self, known: Supervision) -> "Start":
+        """Learn what κ and λ teach without annotated texts; `run` does that itself unless it is given."""
+        return self._free(torch.from_numpy(_agreeing(known)).float(), known.cardinality)
+
+    def run(
+        self, known: Supervision, *, estimated: bool, guess: Supervision | None = None, start: "Start | None" = None
+    ) -> CollectiveModel:
         """Train; `prevalence` is then the λ that the model ended with.
 
         Args:
             known: κ, λ and perhaps annotated texts.
             estimated: whether λ is not known, and is better estimated with the annotated texts' help.
             guess: where λ is not known, what `settle` made of what is; estimated from the scores if not given.
+            start: where λ is known, what `start` learned, for whoever trains more than once with the same κ and λ.
         """
-        model, self.prevalence = self._run(known, guess, estimated=estimated and len(known.annotated) > 0)
+        model, self.prevalence = self._run(known, guess, start, estimated=estimated and len(known.annotated) > 0)
         return model
 
     def _run(
-        self, known: Supervision, guess: Supervision | None, *, estimated: bool
+        self, known: Supervision, guess: Supervision | None, start: "Start | None", *, estimated: bool
     ) -> tuple[CollectiveModel, NDArray[np.float64]]:
         annotated = len(known.annotated)
         self._stages = (2 if annotated else 1) * (2 if estimated else 1) + (1 if estimated else 0)
-        # Both count the labels of a text; where they disagree, the one number is more likely right than the many.
-        exact = adding_up(known.prevalence, known.cardinality, most=1.0)
+        exact = _agreeing(known)
         prevalence = torch.from_numpy(exact).float()
         if not annotated:
-            free = self._free(prevalence, known.cardinality)
+            free = start or self._free(prevalence, known.cardinality)
             return self._finished(known, prevalence, free, None), exact
         rows, truth = self._annotated(known)
         assert known.annotations is not None
         # Also those that are no candidates: a text whose labels are unknown is not a text without any.
         labels = torch.from_numpy(np.asarray(known.annotations.sum(axis=1)))
         if estimated:
-            prevalence = self._pooled(known, guess)
-        free = self._free(prevalence, known.cardinality)
+            estimate, prevalence = self._pooled(known, guess)
+        free = start or self._free(prevalence, known.cardinality)
         correction = self._corrected(free, rows, truth, labels)
         if estimated:
             # What the model says of all texts is a better estimate than what few annotated texts could show.
-            prevalence = self._said(correction, known, self.recipe.estimate_weight)
+            prevalence = self._said(correction, known, estimate)
             free = self._free(prevalence, known.cardinality)
             correction = self._corrected(free, rows, truth, labels)
-            prevalence = self._said(correction, known, self.recipe.estimate_weight)
+            prevalence = self._said(correction, known, estimate)
         found = prevalence.double().numpy() if estimated else exact
         return self._finished(known, prevalence, free, correction), found
 
@@ -201,8 +213,8 @@ class DefaultTrainer:
         rows = torch.from_numpy(known.annotated)
         return rows, self.pairs.rows(rows).of(known.annotations)
 
-    def _pooled(self, known: Supervision, guess: Supervision | None) -> Tensor:
-        """Return λ before anything was learned: the annotated texts' counts and an estimate."""
+    def _pooled(self, known: Supervision, guess: Supervision | None) -> tuple[Tensor, Tensor]:
+        """Return an estimate of λ without annotated texts, and with their counts, before anything was learned."""
         assert known.annotations is not None
         if guess is None:
             estimate = estimated_prevalence(self.features, self.turned, known.cardinality, self.strength)
@@ -212,25 +224,33 @@ class DefaultTrainer:
         shares = pooled(counts, len(known.annotated), estimate, self.recipe.estimate_weight)
         found = torch.from_numpy(adding_up(shares, known.cardinality)).float()
         self._tell("estimating how common the labels are", {"cardinality": known.cardinality})
-        return found
+        return torch.from_numpy(estimate).float(), found
 
-    def _said(self, correction: "_Correction", known: Supervision, weight: float) -> Tensor:
+    def _said(self, correction: "_Correction", known: Supervision, estimate: Tensor) -> Tensor:
         """Return λ as the corrected logits have it, and the annotated texts their labels.
 
         Labels that no annotated text has would be too rare: nothing but their absence was learned of them. Together
         they are as common as those that a single annotated text has (Good and Turing's estimate), pooled with what the
-        logits have as if `weight` more texts had shown it.
+        logits have as if `estimate_weight` more texts had shown it. Which of the labels with the same few examples is
+        more common, few examples cannot tell: there the estimate without annotated texts has a say.
         """
         assert known.annotations is not None
+        weight, share = self.recipe.estimate_weight, self.recipe.estimate_share
         said = torch.sigmoid(correction.logits)
         said[correction.rows] = 0
         counts = torch.from_numpy(np.asarray(known.annotations.sum(axis=0), dtype=np.float32))
         found = (self.pairs.sums(said) + counts) / len(said)
         learned = found[counts == 0].sum().clamp_min(1e-6)
         together = ((counts == 1).sum() + weight * learned) / (len(known.annotated) + weight)
-        return torch.where(counts == 0, found * together / learned, found)
+        found = torch.where(counts == 0, found * together / learned, found)
+        shares = share * LESS_WITH_AN_EXAMPLE**counts
+        mixed = (1 - shares) * found.clamp_min(1e-7).log() + shares * estimate.clamp_min(1e-7).log()
+        # As common as before are all labels together that have as many examples.
+        alike = torch.unique(counts, return_inverse=True)[1]
+        before, after = (torch.zeros(len(counts)).index_add(0, alike, values)[alike] for values in (found, mixed.exp()))
+        return mixed.exp() * before / after
 
-    def _free(self, prevalence: Tensor, cardinality: float) -> "_Free":
+    def _free(self, prevalence: Tensor, cardinality: float) -> "Start":
         """Learn without annotated texts: scores, text and graph, each round fitted to the last one's predictions."""
         recipe, pairs = self.recipe, self.pairs
 
@@ -268,7 +288,7 @@ class DefaultTrainer:
         if messages is not None:
             figures["helping_friends"] = float((messages.weight[self.friends] > 0).sum() / max(len(self.friends), 1))
         self._tell("learning from what the predictions agree on", figures)
-        return _Free(tensors, messages, projection, logits, dispersion)
+        return Start(tensors, messages, projection, logits, dispersion)
 
     def _messages(self, targets: Tensor) -> SignedMessages:
         """Learn who helps and who rivals whom: logistic regression on the neighbours' scores beside a label's own."""
@@ -302,7 +322,7 @@ class DefaultTrainer:
         found.requires_grad_(False)
         return found
 
-    def _corrected(self, free: "_Free", rows: Tensor, truth: Tensor, labels: Tensor | None = None) -> "_Correction":
+    def _corrected(self, free: "Start", rows: Tensor, truth: Tensor, labels: Tensor | None = None) -> "_Correction":
         """Learn from annotated texts how the logits without them are to be corrected; the weaker, the fewer there are.
 
         Labels with few examples fall back to the common slope and intercept. The penalty on the text is the one that
@@ -365,7 +385,7 @@ class DefaultTrainer:
         return _Correction(rows, truth, final, logits, at_least_one, float(softness))
 
     def _finished(
-        self, known: Supervision, prevalence: Tensor, free: "_Free", correction: "_Correction | None"
+        self, known: Supervision, prevalence: Tensor, free: "Start", correction: "_Correction | None"
     ) -> CollectiveModel:
         recipe, cardinality = self.recipe, known.cardinality
 
@@ -374,7 +394,10 @@ class DefaultTrainer:
 
         lowest, highest = recipe.softness_bounds
         softness = min(max(recipe.softness / max(free.dispersion, 1e-6), lowest), highest)
+        ceiling = torch.ones(len(prevalence))
         if correction is None:
+            # Scores that say the same thing many times over are wrong together: even where they are surest.
+            ceiling = ((1 + prevalence) / 2).clamp_min(1 / max(free.dispersion, 1.0))
             logits, competition, steepness = free.logits, recipe.competition, 1.0
             at_least_one, tensors = bool(cardinality >= 1), free.tensors
         else:
@@ -391,7 +414,9 @@ class DefaultTrainer:
             decision = self._widened(decision, steepness * logits, prevalence, correction)
         projections = {
             "free": free.projection,
-            "calibration": solved(softness * logits, competition),
+            "calibration": CollectiveProjection.solved(
+                softness * logits, prevalence / ceiling, float((prevalence / ceiling).sum()), competition, self.pairs
+            ),
             "decision": decision,
         }
         return CollectiveModel(
@@ -399,7 +424,7 @@ class DefaultTrainer:
             self.axes,
             free.messages,
             vectors="vectors" in recipe.parts and self.features.vectors is not None,
-            tensors=tensors,
+            tensors={**tensors, "ceiling": ceiling},
             projections=projections,
             steepness=steepness,
             softness=softness,
@@ -445,7 +470,7 @@ class DefaultTrainer:
 
 
 @dataclass
-class _Free:
+class Start:
     """What was learned without annotated texts."""
 
     tensors: dict[str, Tensor]
@@ -476,6 +501,11 @@ class _Correction:
         return {"weights": self.found.weights, "intercepts": self.found.intercepts, "slopes": self.found.slopes}
 
 
+def _agreeing(known: Supervision) -> NDArray[np.float64]:
+    """Return λ that adds up to κ: where they disagree, the one number is more likely right than the many."""
+    return adding_up(known.prevalence, known.cardinality, most=1.0)
+
+
 def _shares(likely: Tensor, pairs: Pairs) -> Tensor:
     """Return how likely each label is among the texts whose candidate it is, kept from 0 and 1; (labels,)."""
     return (pairs.sums(likely) / pairs.counts.clamp_min(1)).clamp(1e-6, 1 - 1e-6)
@@ -496,22 +526,28 @@ def _f1(said: Tensor, truth: Tensor) -> Tensor:
 def _common(logits: Tensor, truth: Tensor, usual: float = 0.5) -> tuple[Tensor, Tensor]:
     """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together.
 
+    Newton's method, with steps that are not too long; a weak pull towards where both are usually found, for when there
+    is next to nothing to learn from.
+
     Args:
         logits: (texts, labels).
         truth: 0 or 1, (texts, labels).
         usual: what the slope usually is.
     """
-    line = torch.tensor([usual, 0.0], requires_grad=True)
-    optimizer = torch.optim.LBFGS([line], max_iter=50, line_search_fn="strong_wolfe")
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        # A weak pull towards where it is usually found, for when there is next to nothing to learn from.
-        pull = 2 * (line - torch.tensor([usual, 0.0])).square().sum()
-        total = binary_cross_entropy_with_logits(line[0] * logits + line[1], truth, reduction="sum") + pull
-        total.backward()
-        return total
-
-    optimizer.step(loss)
-    slope, intercept = line.detach()
-    return slope.clamp_min(0), intercept
+    start = torch.tensor([usual, 0.0], dtype=torch.float64)
+    line = start.clone()
+    for _ in range(MOST_STEPS_OF_LINE):
+        gradient, curvature = WEAK_PULL * (line - start), WEAK_PULL * torch.eye(2, dtype=torch.float64)
+        for rows in row_blocks(logits):
+            mine = logits[rows]
+            likely = (float(line[0]) * mine).add_(float(line[1])).sigmoid_()
+            wrong, weight = likely - truth[rows], likely.mul_(1 - likely)
+            gradient += torch.stack([(wrong * mine).sum(), wrong.sum()])
+            weighed = weight * mine
+            across = weighed.sum()
+            curvature += torch.stack([(weighed * mine).sum(), across, across, weight.sum()]).view(2, 2)
+        step = torch.linalg.solve(curvature, gradient)
+        line -= step / max(1.0, float(step.abs().max()))
+        if float(step.abs().max()) < 1e-6:
+            break
+    return line[0].float().clamp_min(0), line[1].float()

@@ -25,8 +25,11 @@ UNSEEN = 0.5
 """How many of the training texts have a label that is no text's candidate."""
 RATIOS = (3.0, 16.0)
 """How many times as common a word is as the next rarer one: at least, at most."""
-TRUST = 0.6
-"""How far the scores may tell labels with the same word apart; 0 is not at all."""
+FIRST_TRUST, TRUST, TRAINED = 0.6, 0.8, 0.8
+"""How far the scores may tell labels with the same word apart, at first and in the end, 0 is not at all; and how much
+of the latter a trained model says."""
+FLOOR = 0.1
+"""What a label gets, beside the texts that it is among the best labels of: this share of the average label's texts."""
 MOST = 0.9
 """No label is taken to be more common than this, unless somebody said so."""
 
@@ -45,9 +48,9 @@ def settled(
     - λ, where nothing is known: see `estimated_prevalence`.
     - λ, where a word is known: "almost unseen" is two texts of the training texts, but at least a fiftieth of what the
       average label has; and each further word so many times as common that all λ add up to κ, from 3 to 16 times.
-      Labels with the same word are then spread, to the power of 0.6, by the geometric mean of two estimates:
-      `estimated_prevalence`, and how the labels share the texts when a model trained with a first spread competes for
-      them with the words as its prior.
+      Labels with the same word are then spread, to the power of 0.8, by the geometric mean of two estimates: how the
+      labels share the texts when a model trained with a first spread competes for them with the words as its prior
+      (weight 0.8), and how often a label is among a text's best, which is also the first spread (0.2).
 
     Args:
         rough: what is known.
@@ -62,8 +65,11 @@ def settled(
     numbers = ~np.isnan(rough.prevalence)
     if cardinality is None:
         cardinality = max(estimated_cardinality(features), float(rough.prevalence[numbers].sum()))
-    estimate = estimated_prevalence(features, inputs, cardinality, strength)
     worded = rough.words >= 0
+    if (worded | numbers).all():
+        estimate = often_best(features, cardinality)
+    else:
+        estimate = estimated_prevalence(features, inputs, cardinality, strength)
     left = max(cardinality - float(rough.prevalence[numbers].sum()), 0.1 * cardinality)
 
     def spread(estimate: NDArray[np.float64], trust: float) -> NDArray[np.float64]:
@@ -74,11 +80,13 @@ def settled(
         return found
 
     if worded.any():
-        start = torch.from_numpy(spread(estimate, 0.0)).float().clamp_min(1e-6)
+        best = often_best(features, cardinality)
+        start = torch.from_numpy(spread(best, 0.0)).float().clamp_min(1e-6)
         pairs = pairs_of(features.candidates, len(features), rough.labels)
-        trained = logits(Supervision(cardinality, spread(estimate, TRUST)))
+        trained = logits(Supervision(cardinality, spread(np.where(worded, best, estimate), FIRST_TRUST)))
         shares = pairs.sums(_shared(trained + pairs.spread(start.log()), cardinality)) / len(features)
-        estimate = np.sqrt(estimate * shares.double().numpy())
+        shares = np.maximum(shares.double().numpy(), 1e-9)
+        estimate = np.where(worded, shares**TRAINED * best ** (1 - TRAINED), estimate)
     return Supervision(cardinality, spread(estimate, TRUST))
 
 
@@ -86,6 +94,20 @@ def estimated_cardinality(features: Features) -> float:
     """Return how many labels have entailment above contradiction for the average text, but at least 1."""
     said = float(features.zero_shot().sum()) / max(len(features), 1)
     return max(1.0, said)
+
+
+def often_best(features: Features, cardinality: float) -> NDArray[np.float64]:
+    """Return λ as if each text had its κ best labels by entailment, and every label some texts more; (labels,)."""
+    texts, labels = len(features), len(features.labels)
+    pairs = pairs_of(features.candidates, texts, labels)
+    fewer = min(int(cardinality), features.entailment.shape[1])
+    more = min(fewer + 1, features.entailment.shape[1])
+    best = features.entailment.topk(more, dim=1).indices
+    # κ need not be whole: the last of the best labels counts for what is left.
+    counts = torch.zeros(features.entailment.shape).scatter_(1, best, cardinality - fewer)
+    counts.scatter_(1, best[:, :fewer], 1.0)
+    found = (pairs.sums(counts) / texts).double().numpy()
+    return adding_up(found + FLOOR * cardinality / labels, cardinality)
 
 
 def estimated_prevalence(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import softplus
 
 from bncl_pyg.nn.pairs import AllPairs, PairBlock, Pairs
 
@@ -86,56 +86,91 @@ def regress(
     dimensions = inputs.rotated.shape[1]
     found = Regression(torch.zeros(dimensions, pairs.labels), torch.zeros(pairs.labels), torch.zeros(pairs.labels))
     for block in pairs.blocks() if pairs.labels else ():
-        mine = block.spread(base[block.labels]) if base.dim() == 1 else block.take(base)
-        values = None if scores is None else block.take(scores)
-        penalties = strength, intercept_spread, slope_spread
-        fitted = _fit(block, inputs, block.take(targets), mine, values, penalties, steps)
+        start, rest = (base[block.labels], None) if base.dim() == 1 else (torch.zeros(len(block.counts)), base)
+        parts = [None if values is None else block.take(values) for values in (rest, scores)]
+        problem = _Problem(block, inputs, block.take(targets), start, *parts)
+        fitted = _fit(problem, strength, intercept_spread, slope_spread, steps)
         for whole, part in zip(found, fitted, strict=True):
             whole[..., block.labels] = part
     return found
 
 
-def _fit(
-    block: PairBlock,
-    inputs: Inputs,
-    targets: Tensor,
-    base: Tensor,
-    scores: Tensor | None,
-    penalties: tuple[float, float, float],
-    steps: int,
-) -> Regression:
-    """Fit the labels of a block; its arguments are those of `regress`."""
-    strength, intercept_spread, slope_spread = penalties
+@dataclass(frozen=True)
+class _Problem:
+    """The labels of a block; what is given is as `regress` has it.
+
+    Args:
+        block: which pairs.
+        inputs: x.
+        targets: of the pairs.
+        start: the part of the base that all texts share, (labels,).
+        base: the rest of it, of the pairs.
+        scores: s, of the pairs.
+    """
+
+    block: PairBlock
+    inputs: Inputs
+    targets: Tensor
+    start: Tensor
+    base: Tensor | None
+    scores: Tensor | None
+
+    def loss(self, found: Regression) -> tuple[Tensor, Regression]:
+        """Return the cross-entropy, summed, and its gradient; some texts at a time, while they are in the cache."""
+        gradient = Regression(*(torch.zeros_like(part) for part in found))
+        total = torch.zeros((), dtype=torch.float64)
+        for rows, values in self.block.parts(self.inputs.rotated):
+            inputs, targets = self.inputs.rotated[rows], self.targets[values]
+            logits = self.block.linear(inputs, found.weights).add_(self.block.spread(self.start + found.intercepts))
+            if self.base is not None:
+                logits += self.base[values]
+            if self.scores is not None:
+                logits += self.block.spread(found.slopes) * self.scores[values]
+            total += (softplus(logits) - logits * targets).sum(dtype=total.dtype)
+            wrong = logits.sigmoid_().sub_(targets)
+            self.block.gather(inputs, wrong, gradient.weights)
+            gradient.intercepts.add_(self.block.sums(wrong))
+            if self.scores is not None:
+                gradient.slopes.add_(self.block.sums(wrong * self.scores[values]))
+        return total, gradient
+
+
+def _fit(problem: _Problem, strength: float, intercept_spread: float, slope_spread: float, steps: int) -> Regression:
+    """Fit the labels of a block; the arguments are those of `regress`."""
+    block, inputs = problem.block, problem.inputs
     counts, texts = block.counts.clamp_min(1), len(inputs.rotated)
-    share = block.sums(targets) / counts
+    share = block.sums(problem.targets) / counts
     curvature = counts * (share * (1 - share)).clamp_min(LEAST_CURVATURE)
-    step = (inputs.spread[:, None] * (curvature / texts) + 1 / strength).rsqrt()
-    intercept_penalty, slope_penalty = intercept_spread**-2, slope_spread**-2
-    intercept_step = (curvature + intercept_penalty).rsqrt()
-    slope_step = torch.zeros(len(counts))
-    if scores is not None:
-        slope_step = (curvature * block.sums(scores.square()) / counts + slope_penalty).rsqrt()
-    moves = torch.zeros(len(step) + 2, len(counts), requires_grad=True)
+    penalties = 1 / strength, intercept_spread**-2, slope_spread**-2
+    of_slopes = torch.zeros(len(counts))
+    if problem.scores is not None:
+        of_slopes = (curvature * block.sums(problem.scores.square()) / counts + penalties[2]).rsqrt()
+    # How far a step goes in each direction: the less, the more the loss is curved there.
+    reach = Regression(
+        (inputs.spread[:, None] * (curvature / texts) + penalties[0]).rsqrt(),
+        (curvature + penalties[1]).rsqrt(),
+        of_slopes,
+    )
+    moves = torch.zeros(len(reach.weights) + 2, len(counts))
     optimizer = torch.optim.LBFGS(
         [moves], max_iter=steps, tolerance_grad=1e-3, tolerance_change=1e-7, line_search_fn="strong_wolfe"
     )
 
     def solution() -> Regression:
-        return Regression(moves[:-2] * step, moves[-2] * intercept_step, moves[-1] * slope_step)
+        return Regression(moves[:-2] * reach.weights, moves[-2] * reach.intercepts, moves[-1] * reach.slopes)
 
+    @torch.no_grad()
     def loss() -> Tensor:
-        optimizer.zero_grad()
         found = solution()
-        logits = base + found.added(inputs.rotated, block, scores)
-        penalty = found.weights.square().sum() / strength
-        penalty = penalty + intercept_penalty * found.intercepts.square().sum()
-        penalty = penalty + slope_penalty * found.slopes.square().sum()
-        total = binary_cross_entropy_with_logits(logits, targets, reduction="sum") + penalty / 2
-        total.backward()
+        total, gradient = problem.loss(found)
+        for penalty, part, of_part in zip(penalties, found, gradient, strict=True):
+            total += penalty * part.square().sum() / 2
+            of_part.add_(part, alpha=penalty)
+        weights, intercepts, slopes = (of_part.mul_(far) for of_part, far in zip(gradient, reach, strict=True))
+        moves.grad = torch.cat([weights, intercepts[None], slopes[None]])
         return total
 
     optimizer.step(loss)
-    with torch.no_grad():
-        found = solution()
-        weights = inputs.axes @ found.weights
-        return Regression(weights, found.intercepts - inputs.centre @ weights, found.slopes)
+    found = solution()
+    weights = inputs.axes @ found.weights
+    return Regression(weights, found.intercepts - inputs.centre @ weights, found.slopes)

@@ -52,21 +52,21 @@ def counts_of(*texts: str) -> csr_array:
 def test_texts_with_the_same_words_are_near() -> None:
     texts = ["gold mine", "gold ore", "gold mine ore", "wheat corn", "wheat field", "corn field"] * 3
     counts = counts_of(*texts)
-    axes = WordAxes.fit(counts, 0)
+    axes = WordAxes.fit(counts)
     assert axes is not None
     places = axes.place(counts)
     assert places.shape[1] <= RANK
     gram = places @ places.T
     assert gram[0, 1] > gram[0, 3] + 0.2
     assert torch.allclose(gram.diagonal(), torch.ones(len(texts)), atol=0.05)
-    again = WordAxes.fit(counts, 0)
+    again = WordAxes.fit(counts)
     assert again is not None
     assert torch.equal(again.place(counts), places)
 
 
 def test_too_few_words_for_axes() -> None:
-    assert WordAxes.fit(counts_of("one", "two"), 0) is None
-    axes = WordAxes.fit(counts_of(*["a b", "a c", "b c"] * 4), 0)
+    assert WordAxes.fit(counts_of("one", "two")) is None
+    axes = WordAxes.fit(counts_of(*["a b", "a c", "b c"] * 4))
     assert axes is not None
     empty = axes.place(csr_array((2, 3), dtype=np.float32))
     assert not empty.any()

@@ -16,7 +16,7 @@ from bncl_pyg.nli import Features
 from bncl_pyg.nli.words import word_counts
 from bncl_pyg.nn import CollectiveProjection
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
-from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled
+from bncl_pyg.training.priors import adding_up, estimated_prevalence, often_best, pooled
 
 NAMES = ("gold", "silver", "wheat", "corn", "money", "rates", "ships", "trade")
 TRUE = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05, 0.02])
@@ -257,10 +257,58 @@ def test_labels_that_no_annotated_text_has_are_as_common_as_those_that_one_has(w
     without = trainer._free(torch.from_numpy(world.priors.prevalence).float(), world.priors.cardinality)
     found = trainer._corrected(without, torch.arange(100), truth)
     known = world.priors.with_annotated(np.arange(100), csr_array(truth.numpy() > 0))
-    plain, pooled_with_it = (trainer._said(found, known, weight) for weight in (1e9, 50))
-    assert float(trainer._said(found, known, 0)[5:].sum()) == pytest.approx(3 / 100)
+    estimate = torch.tensor([0.1, 0.1, 0.1, 0.4, 0.1, 0.1, 0.1, 0.1])
+
+    def said(**changes: float) -> torch.Tensor:
+        trainer.recipe = dataclasses.replace(DefaultRecipe(), **{"estimate_share": 0.0, **changes})  # type: ignore[arg-type]
+        return trainer._said(found, known, estimate)
+
+    plain, pooled_with_it = said(estimate_weight=1e9), said(estimate_weight=50)
+    assert float(said(estimate_weight=0)[5:].sum()) == pytest.approx(3 / 100)
     assert float(pooled_with_it[5:].sum()) == pytest.approx((3 + 50 * float(plain[5:].sum())) / 150, rel=1e-3)
-    assert pooled_with_it[:5].tolist() == plain[:5].tolist()
+    assert pooled_with_it[:5].tolist() == pytest.approx(plain[:5].tolist())
+    # Of the three labels with one example, the estimate says that the last is more common; together, they stay.
+    told_apart = said(estimate_share=0.3)
+    assert float(told_apart[3] / pooled_with_it[3]) > 1.1
+    assert float(told_apart[1] / pooled_with_it[1]) < 1
+    assert float(told_apart[1:4].sum()) == pytest.approx(float(pooled_with_it[1:4].sum()))
+    assert float(told_apart[0]) == pytest.approx(float(pooled_with_it[0]))
+
+
+def test_a_label_is_as_common_as_it_is_among_the_best_and_a_little_more(world: World) -> None:
+    scores = torch.tensor([[0.9, 0.5, 0.1, 0.0], [0.8, 0.1, 0.6, 0.0]])
+    labels = LabelSet(("a", "b", "c", "d"), ("a", "b", "c", "d"))
+    few = Features(("one", "two"), labels, scores, torch.zeros(2, 4))
+    expected = np.array([1.0, 0.25, 0.25, 0.0]) + 0.1 * 1.5 / 4
+    assert often_best(few, 1.5) == pytest.approx(adding_up(expected, 1.5))
+    assert often_best(few, 4.0) == pytest.approx([0.9] * 4)
+    best = scores.topk(3, dim=1).indices.sort(dim=1).values
+    sparse = dataclasses.replace(
+        few, entailment=scores.gather(1, best), contradiction=torch.zeros(2, 3), candidates=best
+    )
+    assert often_best(sparse, 1.5) == pytest.approx(often_best(few, 1.5))
+
+
+def test_scores_that_say_the_same_many_times_over_are_never_sure(world: World) -> None:
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    start = trainer.start(world.priors)
+    prevalence = torch.from_numpy(world.priors.prevalence).float()
+    for dispersion, least in ((0.5, 1.0), (1.6, 1 / 1.6)):
+        model = trainer._finished(world.priors, prevalence, dataclasses.replace(start, dispersion=dispersion), None)
+        ceiling = model.get_buffer("ceiling")
+        assert torch.allclose(ceiling, ((1 + prevalence) / 2).clamp_min(least))
+        likely = model.probabilities(start.logits)
+        assert bool((likely <= ceiling).all())
+        assert torch.allclose(likely.mean(dim=0), prevalence, rtol=0.1)
+
+
+def test_training_again_can_begin_where_annotated_texts_come_in(world: World) -> None:
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    known = world.priors.with_annotated(np.arange(50), csr_array(world.corpus.annotations[:50]))  # type: ignore[index]
+    whole = trainer.run(known, estimated=False)
+    again = trainer.run(known, estimated=False, start=trainer.start(world.priors))
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, again.state_dict()[name])
 
 
 def test_prevalences_that_add_up_to_too_much_are_scaled(world: World) -> None:
