@@ -15,6 +15,8 @@ from typing import Any
 from bncl_pyg.errors import InputError
 
 MANIFEST = "manifest.json"
+VERSIONS = {"model": 2}
+"""Of the formats that have changed: a model's layers have one weight vector each, and probabilities have a ceiling."""
 LOCK = ".lock"
 
 
@@ -92,16 +94,25 @@ def check_free(path: Path, kind: str, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise InputError(f"{path} already exists; choose another name or pass --overwrite to replace it.")
-    read_manifest(path, kind)
+    _manifest_of_kind(path, kind)  # of any version: who replaces a folder does not read it
 
 
 def write_manifest(folder: Path, kind: str, content: Mapping[str, Any]) -> None:
     """Write the manifest that says what a folder is."""
-    write_json(folder / MANIFEST, {"format": f"bncl-{kind}", "version": 1, **content})
+    write_json(folder / MANIFEST, {"format": f"bncl-{kind}", "version": VERSIONS.get(kind, 1), **content})
 
 
 def read_manifest(folder: Path, kind: str) -> dict[str, Any]:
     """Return a folder's manifest after checking that it is of the kind and version that we read."""
+    content, ours = _manifest_of_kind(folder, kind), VERSIONS.get(kind, 1)
+    if content.get("version") != ours:
+        raise InputError(
+            f"{folder} has {kind} format version {content.get('version')}, but this release reads {ours}; make it anew."
+        )
+    return content
+
+
+def _manifest_of_kind(folder: Path, kind: str) -> dict[str, Any]:
     path = folder / MANIFEST
     if not folder.exists():
         raise InputError(f"{folder} does not exist.")
@@ -111,8 +122,6 @@ def read_manifest(folder: Path, kind: str) -> dict[str, Any]:
     if content.get("format") != f"bncl-{kind}":
         found = str(content.get("format", "unknown")).removeprefix("bncl-")
         raise InputError(f"{folder} is a bncl {found} folder, but a {kind} folder is needed here.")
-    if content.get("version") != 1:
-        raise InputError(f"{folder} has {kind} format version {content.get('version')}, but this release reads 1.")
     return content
 
 

@@ -12,6 +12,7 @@ from bncl_pyg.classifier import _fingerprint
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation import evaluate_classifier
+from bncl_pyg.files import check_free
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
 from bncl_pyg.nli import Features, load_scorer, score_texts
 from bncl_pyg.nli.scorer import hypotheses_of
@@ -111,6 +112,15 @@ def test_damage_is_named(fitted: BNCLClassifier, tmp_path: Path) -> None:
         BNCLClassifier.from_pretrained(tmp_path / "m")
     with pytest.raises(InputError, match="does not exist"):
         BNCLClassifier.from_pretrained(tmp_path / "none")
+
+
+def test_a_model_of_an_earlier_release_is_refused_but_can_be_replaced(fitted: BNCLClassifier, tmp_path: Path) -> None:
+    fitted.save_pretrained(tmp_path / "m")
+    manifest = tmp_path / "m" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"version": 2', '"version": 1'))
+    with pytest.raises(InputError, match="model format version 1, but this release reads 2; make it anew"):
+        BNCLClassifier.from_pretrained(tmp_path / "m")
+    check_free(tmp_path / "m", "model", overwrite=True)
 
 
 def test_a_model_from_the_hub_is_taken_from_its_cache(

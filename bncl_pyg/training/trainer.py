@@ -24,6 +24,7 @@ from bncl_pyg.training.recipes import Recipe
 
 FEW_NUMBERS, TRIED_STEPS = 2**15, 8
 """With fewer numbers a batch, more threads than one help on an idle machine only: the first steps of an epoch tell."""
+FORMAT = "bncl-checkpoint-2"
 SHARPNESS_SAMPLE = 100
 """How many texts the paper's "small set of examples" is here."""
 
@@ -212,7 +213,7 @@ class Checkpoint:
             tensors |= {f"optimizer.{place}.{name}": value for name, value in state.items()}
         log = [asdict(entry) for entry in trainer.log]
         about = {
-            "format": "bncl-checkpoint",
+            "format": FORMAT,
             "fingerprint": json.dumps(self.fingerprint),
             "log": json.dumps(log),
         }
@@ -243,8 +244,8 @@ class Checkpoint:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
         except SafetensorError as error:
             raise InputError(f"{self.path} is not a readable checkpoint ({error}).") from None
-        if about.get("format") != "bncl-checkpoint":
-            raise InputError(f"{self.path} is not a checkpoint of bncl.")
+        if about.get("format") != FORMAT:
+            raise InputError(f"{self.path} is not a checkpoint of this release of bncl; pass --fresh to start anew.")
         return tensors, about
 
     def _check(self, found: dict[str, Any]) -> None:
