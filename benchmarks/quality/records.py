@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.plan import REVISION, Trial
+from benchmarks.quality.plan import REVISION, REVISIONS, Trial
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import about_this_run
 from bncl_pyg.errors import InputError
@@ -15,8 +15,8 @@ from bncl_pyg.files import read_json, write_bytes
 class Records:
     """The outcomes of one data set.
 
-    They count again only for the same content: the hashes of data, scorer and word vectors, the number of epochs and
-    the code's revision.
+    They count again only for the same content: the hashes of data, scorer and word vectors, the number of epochs, the
+    revision and, of each outcome, that of its method.
 
     Args:
         path: the file; what is there already counts.
@@ -37,7 +37,8 @@ class Records:
                         f"another --out."
                     )
             self.sessions = found["sessions"]
-            self.runs = {(Trial.from_dict(run["trial"]), run["seed"]): run for run in found["runs"]}
+            runs = {(Trial.from_dict(run["trial"]), run["seed"]): run for run in found["runs"]}
+            self.runs = {key: run for key, run in runs.items() if run.get("revision", 1) == _revision(key[0])}
 
     def todo(self, trials: Iterable[Trial], seeds: int) -> Iterator[tuple[Trial, int]]:
         """Yield what is missing, all trials with one seed before the next seed."""
@@ -53,7 +54,9 @@ class Records:
 
     def add(self, trial: Trial, seed: int, outcome: Outcome) -> None:
         """Keep an outcome, on disk too."""
-        about = {"trial": trial.as_dict(), "seed": seed, "session": len(self.sessions) - 1}
+        about: dict[str, Any] = {"trial": trial.as_dict(), "seed": seed, "session": len(self.sessions) - 1}
+        if _revision(trial) > 1:
+            about["revision"] = _revision(trial)
         self.runs[trial, seed] = {**about, **outcome.as_dict()}
         self.write()
 
@@ -62,3 +65,7 @@ class Records:
         start = json.dumps({**self.content, "sessions": self.sessions}, indent=2, ensure_ascii=False)
         runs = ",\n    ".join(json.dumps(run, ensure_ascii=False) for run in self.runs.values())
         write_bytes(self.path, f'{start.removesuffix("}").rstrip()},\n  "runs": [\n    {runs}\n  ]\n}}\n'.encode())
+
+
+def _revision(trial: Trial) -> int:
+    return REVISIONS.get(trial.method, 1)

@@ -38,8 +38,8 @@ from bncl_pyg.training import (
 from bncl_pyg.training.priors import estimated_cardinality
 
 RESET_PEAK = Path("/proc/self/clear_refs")
-_started: dict[Path, tuple[DefaultTrainer, Start, float]] = {}
-"""Of the last data set, what the default recipe learned before any annotated text, and how long that took."""
+_started: dict[tuple[Path, str], tuple[DefaultTrainer, Start, float, int]] = {}
+"""Of the last data set and graph, what the default recipe learned before annotated texts, its seconds and megabytes."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,15 @@ def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -
         RESET_PEAK.write_text("5")
     began = time.perf_counter()
     probabilities = None
-    before = 0.0
+    seconds_before, megabytes_before = 0.0, 0
     if trial.method == DEFAULT:
-        said, probabilities, before = _default(trial, data, seed)
+        said, probabilities, seconds_before, megabytes_before = _default(trial, data, seed)
         decisions = [said]
     elif trial.method in BASELINES or trial.method in (COSINE_QUANTILE, SETFIT):
         decisions = [_decide(trial, data, seed)]
     else:
         decisions = _train(trial, data, seed, epochs)
-    seconds = before + time.perf_counter() - began
+    seconds = seconds_before + time.perf_counter() - began
     assert data.test.annotations is not None
     found = [evaluate(data.test.annotations, said) for said in decisions]
     best = Metrics(*(max(column) for column in zip(*found, strict=True))) if trial.method == "reference" else None
@@ -110,7 +110,7 @@ def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -
             "model": reliability(data.test.annotations, probabilities),
             "zero-shot": reliability(data.test.annotations, start),
         }
-    return Outcome(found[-1], best, seconds, _peak_megabytes(), calibration)
+    return Outcome(found[-1], best, seconds, max(megabytes_before, _peak_megabytes()), calibration)
 
 
 def _load(trial: Trial, data: DataSet) -> list[Any]:
@@ -143,11 +143,11 @@ def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
     return BASELINES[trial.method].decide(given)
 
 
-def _default(trial: Trial, data: DataSet, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.float32], float]:
-    """Return decisions and probabilities of the default recipe on the test texts, and what was done before, in seconds.
+def _default(trial: Trial, data: DataSet, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.float32], float, int]:
+    """Return decisions and probabilities of the default recipe on the test texts, and what earlier work to count.
 
     With exact prevalences, everything that comes before annotated texts is the same at every level and for every seed.
-    It is learned once, and its time is counted every time.
+    It is learned once, and its seconds and megabytes are counted every time.
     """
     train, test = data.scored
     parts: dict[str, Any] = {"parts": tuple(part for part in DefaultRecipe().parts if part not in trial.without)}
@@ -155,16 +155,18 @@ def _default(trial: Trial, data: DataSet, seed: int) -> tuple[NDArray[np.bool_],
         parts["competition"] = 0.0
     recipe = replace(DefaultRecipe(), **parts)
     graph = data.graph(trial.vectors, trial.percentiles, trial.hops)
-    start, before = None, 0.0
-    if trial.setting != Setting.SCARCE_ANNOTATION and not trial.rough and not trial.without:
-        if data.folder not in _started:
+    start, seconds, megabytes = None, 0.0, 0
+    usual = Trial(DEFAULT, trial.setting, trial.level, trial.vectors)
+    if trial == usual and trial.setting != Setting.SCARCE_ANNOTATION:
+        key = data.folder, trial.vectors
+        if key not in _started:
+            _started.clear()
             began = time.perf_counter()
             trainer = DefaultTrainer(train, graph, recipe)
-            _started.clear()
-            _started[data.folder] = trainer, trainer.start(data.priors), time.perf_counter() - began
+            start = trainer.start(data.priors)
+            _started[key] = trainer, start, time.perf_counter() - began, _peak_megabytes()
         else:
-            before = _started[data.folder][2]
-        trainer, start, _ = _started[data.folder]
+            trainer, start, seconds, megabytes = _started[key]
         trainer.seed = seed
     else:
         trainer = DefaultTrainer(train, graph, recipe, seed)
@@ -178,7 +180,7 @@ def _default(trial: Trial, data: DataSet, seed: int) -> tuple[NDArray[np.bool_],
     model = trainer.run(known, estimated=trial.setting == Setting.SCARCE_ANNOTATION, start=start)
     with torch.inference_mode():
         logits = model(test.entailment, test.contradiction, model.inputs(test.vectors, test.words, len(test)))
-        return model.decide(logits).numpy(), model.probabilities(logits).numpy(), before
+        return model.decide(logits).numpy(), model.probabilities(logits).numpy(), seconds, megabytes
 
 
 def _roughly(rough: Rough, exact: Supervision) -> RoughPriors:

@@ -16,8 +16,8 @@ from bncl_pyg.nn.balanced_update import SparsePattern, ranges, starts_of
 
 BLOCK_LABELS = 4096
 """How many labels are fitted at once where texts have candidates."""
-CACHED_NUMBERS = 2**17
-"""How many numbers stay in a core's cache."""
+CACHED_NUMBERS, LEAST_ROWS = 2**17, 64
+"""How many numbers stay in a core's cache; with fewer rows at a time, a matrix product wastes more than it saves."""
 
 
 class PairBlock(Protocol):
@@ -69,8 +69,8 @@ class Pairs(Protocol):
     labels: int
     counts: Tensor
 
-    def sums(self, values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Return the sum of values over texts, in their type or another; (labels,)."""
+    def sums(self, values: Tensor) -> Tensor:
+        """Return the sum of values over texts; (labels,)."""
         ...
 
     def lowest(self, values: Tensor) -> Tensor:
@@ -115,9 +115,9 @@ class AllPairs:
         self.texts, self.labels = texts, labels
         self.counts = torch.full((labels,), float(texts))
 
-    def sums(self, values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def sums(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
-        return values.sum(dim=0, dtype=dtype)
+        return values.sum(dim=0)
 
     def lowest(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
@@ -188,9 +188,8 @@ class Candidates:
         self.counts = torch.bincount(self._flat, minlength=labels).float()
         self._routes: tuple[Tensor, Routes] | None = None
 
-    def sums(self, values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def sums(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
-        values = values if dtype is None else values.to(dtype)
         return values.new_zeros(self.labels).index_add_(0, self._flat, values.flatten())
 
     def lowest(self, values: Tensor) -> Tensor:
@@ -332,7 +331,7 @@ def reachable(totals: Tensor, pairs: Pairs) -> Tensor:
 
 def row_blocks(values: Tensor, width: int | None = None) -> Iterator[slice]:
     """Yield all rows, as many at a time as stay in the cache, if they are so wide, while things are done to them."""
-    size = max(1, CACHED_NUMBERS // max(1, values.shape[1] if width is None else width))
+    size = max(LEAST_ROWS, CACHED_NUMBERS // max(1, values.shape[1] if width is None else width))
     yield from (slice(first, first + size) for first in range(0, len(values), size))
 
 

@@ -86,7 +86,13 @@ class CollectiveProjection(torch.nn.Module):
 
     @classmethod
     def solved(
-        cls, logits: Tensor, prevalence: Tensor, cardinality: float, competition: float, pairs: Pairs | None = None
+        cls,
+        logits: Tensor,
+        prevalence: Tensor,
+        cardinality: float,
+        competition: float,
+        pairs: Pairs | None = None,
+        ceiling: Tensor | None = None,
     ) -> "CollectiveProjection":
         """Find the label offsets on (training) texts.
 
@@ -100,11 +106,16 @@ class CollectiveProjection(torch.nn.Module):
             cardinality: κ.
             competition: ρ.
             pairs: which pairs the logits are of; all, if not given.
+            ceiling: what probabilities will be multiplied with before they should meet κ and λ, (labels,), above λ.
         """
         pairs = AllPairs(*logits.shape) if pairs is None else pairs
         texts, counts = pairs.texts, pairs.counts
         wanted = prevalence.to(logits) * texts
-        totals = reachable(wanted, pairs).minimum(counts - LEAST).clamp_min(LEAST)
+        totals = reachable(wanted, pairs)
+        if ceiling is not None:
+            wanted, totals = wanted / ceiling, totals / ceiling
+            cardinality = float(totals.sum()) / texts
+        totals = totals.minimum(counts - LEAST).clamp_min(LEAST)
         alone = torch.logit(wanted / texts).clamp(-LARGEST_OFFSET, LARGEST_OFFSET)
         found = cls(torch.where(counts > 0, torch.logit(totals / counts.clamp_min(1)), alone), cardinality, competition)
         of_texts = torch.zeros(texts)

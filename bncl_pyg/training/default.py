@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from bncl_pyg.corpus import RoughPriors, Supervision
 from bncl_pyg.errors import InputError
@@ -107,7 +107,7 @@ class StageLog:
 
 MOST_WIDENED, STEPS_OF_WIDENING = (1.0, 2.0), 6
 """By which factors λ may be multiplied so that decisions are as many as they should be, and how finely it is found."""
-WEAK_PULL, MOST_STEPS_OF_LINE = 4.0, 30
+WEAK_PULL, MOST_STEPS_OF_LINE, LEAST_STEP_OF_LINE = 4.0, 30, 1e-6
 STEPS_OF_ROUND, STEPS_OF_GRAPH, STEPS_OF_CHOICE, STEPS_OF_FIT = 10, 15, 12, 25
 
 
@@ -164,7 +164,11 @@ class DefaultTrainer:
 
     def start(self, known: Supervision) -> "Start":
         """Learn what κ and λ teach without annotated texts; `run` does that itself unless it is given."""
-        return self._free(torch.from_numpy(_agreeing(known)).float(), known.cardinality)
+        progress, self._progress = self._progress, None
+        found = self._free(torch.from_numpy(_agreeing(known)).float(), known.cardinality)
+        self.log.clear()
+        self._progress = progress
+        return found
 
     def run(
         self, known: Supervision, *, estimated: bool, guess: Supervision | None = None, start: "Start | None" = None
@@ -177,6 +181,8 @@ class DefaultTrainer:
             guess: where λ is not known, what `settle` made of what is; estimated from the scores if not given.
             start: where λ is known, what `start` learned, for whoever trains more than once with the same κ and λ.
         """
+        if estimated and start is not None:
+            raise ValueError("Where λ is to be estimated, there is no start that knows it.")
         model, self.prevalence = self._run(known, guess, start, estimated=estimated and len(known.annotated) > 0)
         return model
 
@@ -184,7 +190,9 @@ class DefaultTrainer:
         self, known: Supervision, guess: Supervision | None, start: "Start | None", *, estimated: bool
     ) -> tuple[CollectiveModel, NDArray[np.float64]]:
         annotated = len(known.annotated)
+        self.log.clear()
         self._stages = (2 if annotated else 1) * (2 if estimated else 1) + (1 if estimated else 0)
+        self._stages -= start is not None
         exact = _agreeing(known)
         prevalence = torch.from_numpy(exact).float()
         if not annotated:
@@ -248,7 +256,7 @@ class DefaultTrainer:
         # As common as before are all labels together that have as many examples.
         alike = torch.unique(counts, return_inverse=True)[1]
         before, after = (torch.zeros(len(counts)).index_add(0, alike, values)[alike] for values in (found, mixed.exp()))
-        return mixed.exp() * before / after
+        return (mixed.exp() * before / after).clamp(max=1.0)
 
     def _free(self, prevalence: Tensor, cardinality: float) -> "Start":
         """Learn without annotated texts: scores, text and graph, each round fitted to the last one's predictions."""
@@ -415,7 +423,7 @@ class DefaultTrainer:
         projections = {
             "free": free.projection,
             "calibration": CollectiveProjection.solved(
-                softness * logits, prevalence / ceiling, float((prevalence / ceiling).sum()), competition, self.pairs
+                softness * logits, prevalence, cardinality, competition, self.pairs, ceiling
             ),
             "decision": decision,
         }
@@ -526,8 +534,8 @@ def _f1(said: Tensor, truth: Tensor) -> Tensor:
 def _common(logits: Tensor, truth: Tensor, usual: float = 0.5) -> tuple[Tensor, Tensor]:
     """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together.
 
-    Newton's method, with steps that are not too long; a weak pull towards where both are usually found, for when there
-    is next to nothing to learn from.
+    Newton's method, with steps that are halved until the loss falls; a weak pull towards where both are usually found,
+    for when there is next to nothing to learn from.
 
     Args:
         logits: (texts, labels).
@@ -535,19 +543,34 @@ def _common(logits: Tensor, truth: Tensor, usual: float = 0.5) -> tuple[Tensor, 
         usual: what the slope usually is.
     """
     start = torch.tensor([usual, 0.0], dtype=torch.float64)
-    line = start.clone()
-    for _ in range(MOST_STEPS_OF_LINE):
-        gradient, curvature = WEAK_PULL * (line - start), WEAK_PULL * torch.eye(2, dtype=torch.float64)
+
+    def look(line: Tensor) -> tuple[float, Tensor, Tensor]:
+        """Return the loss, its gradient and its curvature."""
+        away = line - start
+        loss = float(WEAK_PULL / 2 * away.square().sum())
+        gradient, curvature = WEAK_PULL * away, WEAK_PULL * torch.eye(2, dtype=torch.float64)
         for rows in row_blocks(logits):
-            mine = logits[rows]
-            likely = (float(line[0]) * mine).add_(float(line[1])).sigmoid_()
-            wrong, weight = likely - truth[rows], likely.mul_(1 - likely)
-            gradient += torch.stack([(wrong * mine).sum(), wrong.sum()])
+            mine, true = logits[rows], truth[rows]
+            said = (float(line[0]) * mine).add_(float(line[1]))
+            loss += float((softplus(said) - said * true).sum(dtype=torch.float64))
+            likely = said.sigmoid_()
+            wrong, weight = likely - true, likely * (1 - likely)
             weighed = weight * mine
             across = weighed.sum()
+            gradient += torch.stack([(wrong * mine).sum(), wrong.sum()])
             curvature += torch.stack([(weighed * mine).sum(), across, across, weight.sum()]).view(2, 2)
+        return loss, gradient, curvature
+
+    line = start.clone()
+    loss, gradient, curvature = look(line)
+    for _ in range(MOST_STEPS_OF_LINE):
         step = torch.linalg.solve(curvature, gradient)
-        line -= step / max(1.0, float(step.abs().max()))
-        if float(step.abs().max()) < 1e-6:
+        while float(step.abs().max()) > LEAST_STEP_OF_LINE:
+            found = look(line - step)
+            if found[0] <= loss:
+                break
+            step /= 2
+        else:
             break
+        line, (loss, gradient, curvature) = line - step, found
     return line[0].float().clamp_min(0), line[1].float()

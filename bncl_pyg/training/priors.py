@@ -66,10 +66,10 @@ def settled(
     if cardinality is None:
         cardinality = max(estimated_cardinality(features), float(rough.prevalence[numbers].sum()))
     worded = rough.words >= 0
-    if (worded | numbers).all():
-        estimate = often_best(features, cardinality)
-    else:
-        estimate = estimated_prevalence(features, inputs, cardinality, strength)
+    estimate = often_best(features, cardinality)
+    unknown = ~worded & ~numbers
+    if unknown.any():
+        estimate = np.where(unknown, estimated_prevalence(features, inputs, cardinality, strength), estimate)
     left = max(cardinality - float(rough.prevalence[numbers].sum()), 0.1 * cardinality)
 
     def spread(estimate: NDArray[np.float64], trust: float) -> NDArray[np.float64]:
@@ -80,13 +80,12 @@ def settled(
         return found
 
     if worded.any():
-        best = often_best(features, cardinality)
-        start = torch.from_numpy(spread(best, 0.0)).float().clamp_min(1e-6)
+        start = torch.from_numpy(spread(estimate, 0.0)).float().clamp_min(1e-6)
         pairs = pairs_of(features.candidates, len(features), rough.labels)
-        trained = logits(Supervision(cardinality, spread(np.where(worded, best, estimate), FIRST_TRUST)))
+        trained = logits(Supervision(cardinality, spread(estimate, FIRST_TRUST)))
         shares = pairs.sums(_shared(trained + pairs.spread(start.log()), cardinality)) / len(features)
         shares = np.maximum(shares.double().numpy(), 1e-9)
-        estimate = np.where(worded, shares**TRAINED * best ** (1 - TRAINED), estimate)
+        estimate = np.where(worded, shares**TRAINED * estimate ** (1 - TRAINED), estimate)
     return Supervision(cardinality, spread(estimate, TRUST))
 
 
@@ -173,7 +172,7 @@ def _from_words(
 
 def adding_up(prevalence: NDArray[np.float64], total: float, most: float = MOST) -> NDArray[np.float64]:
     """Scale shares so that they add up to a total, none above `most`; as near to the total as that allows."""
-    full = np.zeros(len(prevalence), dtype=bool)
+    full, found = np.zeros(len(prevalence), dtype=bool), prevalence
     for _ in range(len(prevalence)):
         left, rest = total - most * int(full.sum()), float(prevalence[~full].sum())
         found = np.where(full, most, prevalence * max(left, 0.0) / max(rest, 1e-12))

@@ -49,7 +49,7 @@ class Regression(NamedTuple):
     intercepts: Tensor
     slopes: Tensor
 
-    def added(self, inputs: Tensor, pairs: Pairs | PairBlock, scores: Tensor | None = None) -> Tensor:
+    def added(self, inputs: Tensor, pairs: Pairs, scores: Tensor | None = None) -> Tensor:
         """Return what is added to the base, of the pairs."""
         found = pairs.linear(inputs, self.weights) + pairs.spread(self.intercepts)
         return found if scores is None else found + pairs.spread(self.slopes) * scores

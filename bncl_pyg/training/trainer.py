@@ -56,6 +56,8 @@ class Trainer:
     def __init__(
         self, model: BNCL, features: Features, supervision: Supervision, recipe: Recipe, seed: int = 0
     ) -> None:
+        if not len(features):
+            raise InputError("Training needs at least 1 text.")
         self.model, self.recipe, self.seed = model, recipe, seed
         self.entailment, self.contradiction = features.entailment, features.contradiction
         self.pairs = pairs_of(features.candidates, len(features), len(features.labels))

@@ -17,6 +17,7 @@ from benchmarks.quality.plan import (
     LEVELS,
     PARTS,
     RECIPES,
+    REVISIONS,
     ROUGH,
     SCARCE,
     Trial,
@@ -140,7 +141,7 @@ def test_groups_are_even_in_the_logarithm_and_keep_the_sum() -> None:
     assert grouped(prevalence, 50)[:2] == pytest.approx(prevalence[:2])
 
 
-def test_outcomes_of_other_content_are_refused_and_kept(tmp_path: Path) -> None:
+def test_outcomes_of_other_content_are_refused_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, outcome = tmp_path / "quality-x.json", Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100)
     records = Records(path, {"name": "x"})
     records.start_session()
@@ -149,6 +150,9 @@ def test_outcomes_of_other_content_are_refused_and_kept(tmp_path: Path) -> None:
     plan = [Trial("zero-shot"), Trial("paper")]
     missing = [(Trial("zero-shot"), 0), (Trial("paper"), 1)]
     assert list(Records(path, {"name": "x"}).todo(plan, 2)) == missing
+    monkeypatch.setitem(REVISIONS, "paper", 7)
+    assert list(Records(path, {"name": "x"}).todo(plan, 1)) == [(Trial("zero-shot"), 0), (Trial("paper"), 0)]
+    monkeypatch.delitem(REVISIONS, "paper")
     with pytest.raises(InputError, match="another 'about' than this run's"):
         Records(path, {"name": "y"})
     with pytest.raises(InputError, match="another 'epochs' than this run's"):

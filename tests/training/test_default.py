@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
@@ -15,7 +16,9 @@ from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
 from bncl_pyg.nli import Features
 from bncl_pyg.nli.words import word_counts
 from bncl_pyg.nn import CollectiveProjection
+from bncl_pyg.nn.pairs import reachable
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
+from bncl_pyg.training.default import _common
 from bncl_pyg.training.priors import adding_up, estimated_prevalence, often_best, pooled
 
 NAMES = ("gold", "silver", "wheat", "corn", "money", "rates", "ships", "trade")
@@ -302,6 +305,47 @@ def test_scores_that_say_the_same_many_times_over_are_never_sure(world: World) -
         assert torch.allclose(likely.mean(dim=0), prevalence, rtol=0.1)
 
 
+@pytest.mark.parametrize("best", [2, 3, 4, 8])
+def test_a_ceiling_and_candidates_fit_together(world: World, best: int) -> None:
+    """With probabilities under a ceiling, labels are as common among candidates as they would be without one."""
+    candidates = world.train.entailment.topk(best, dim=1).indices.sort(dim=1).values
+    scores = {name: getattr(world.train, name).gather(1, candidates) for name in ("entailment", "contradiction")}
+    trainer = DefaultTrainer(
+        dataclasses.replace(world.train, candidates=candidates, **scores), world.graph, DefaultRecipe()
+    )
+    start = dataclasses.replace(trainer.start(world.priors), dispersion=1.8)
+    prevalence = torch.from_numpy(world.priors.prevalence).float()
+    model = trainer._finished(world.priors, prevalence, start, None)
+    likely = model.probabilities(start.logits, trainer.pairs)
+    asked = reachable(prevalence * len(world.train), trainer.pairs)
+    kept = asked > 5
+    assert torch.allclose(trainer.pairs.sums(likely)[kept] / asked[kept], torch.tensor(1.0), atol=0.15)
+
+
+def test_what_is_estimated_is_never_above_one(world: World) -> None:
+    truth = torch.ones(5, 8)
+    known = Supervision(8.0, np.full(8, 0.99)).with_annotated(np.arange(5), csr_array(truth.numpy() > 0))
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    trainer.run(known, estimated=True)
+    assert trainer.prevalence.max() <= 1
+
+
+def test_the_common_line_is_the_best_even_where_logits_are_far_out() -> None:
+    draw = torch.Generator().manual_seed(0)
+    for spread, intercept in ((1.0, 0.0), (6.0, -8.0), (30.0, 5.0)):
+        logits = spread * torch.randn(400, 5, generator=draw) - 20 * (spread > 20)
+        truth = torch.bernoulli(torch.sigmoid(0.3 * logits + intercept), generator=draw)
+
+        def loss(line: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+            said = line[0] * logits.double() + line[1]  # noqa: B023
+            fit = torch.nn.functional.binary_cross_entropy_with_logits(said, truth.double(), reduction="sum")  # noqa: B023
+            return float(fit) + 2 * ((line[0] - 0.5) ** 2 + line[1] ** 2)
+
+        found = np.array([float(part) for part in _common(logits, truth)])
+        best = minimize(loss, [0.3, intercept], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})
+        assert loss(found) <= best.fun * (1 + 1e-5) + 1e-3
+
+
 def test_training_again_can_begin_where_annotated_texts_come_in(world: World) -> None:
     trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
     known = world.priors.with_annotated(np.arange(50), csr_array(world.corpus.annotations[:50]))  # type: ignore[index]
@@ -309,6 +353,9 @@ def test_training_again_can_begin_where_annotated_texts_come_in(world: World) ->
     again = trainer.run(known, estimated=False, start=trainer.start(world.priors))
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, again.state_dict()[name])
+    assert [(entry.stage, entry.of) for entry in trainer.log] == [(1, 1)]
+    with pytest.raises(ValueError, match="no start that knows it"):
+        trainer.run(known, estimated=True, start=trainer.start(world.priors))
 
 
 def test_prevalences_that_add_up_to_too_much_are_scaled(world: World) -> None:
