@@ -25,7 +25,7 @@ UNSEEN = 0.5
 """How many of the training texts have a label that is no text's candidate."""
 RATIOS = (3.0, 16.0)
 """How many times as common a word is as the next rarer one: at least, at most."""
-FIRST_TRUST, TRUST, TRAINED = 0.6, 0.8, 0.8
+FIRST_TRUST, TRUST, TRAINED = 0.6, 0.8, 0.75
 """How far the scores may tell labels with the same word apart, at first and in the end, 0 is not at all; and how much
 of the latter a trained model says."""
 FLOOR = 0.1
@@ -50,7 +50,7 @@ def settled(
       average label has; and each further word so many times as common that all λ add up to κ, from 3 to 16 times.
       Labels with the same word are then spread, to the power of 0.8, by the geometric mean of two estimates: how the
       labels share the texts when a model trained with a first spread competes for them with the words as its prior
-      (weight 0.8), and how often a label is among a text's best, which is also the first spread (0.2).
+      (weight 0.75), and how often a label is among a text's best, which is also the first spread (0.25).
 
     Args:
         rough: what is known.
