@@ -15,8 +15,9 @@ from typing import Any
 from bncl_pyg.errors import InputError
 
 MANIFEST = "manifest.json"
-VERSIONS = {"model": 2}
-"""Of the formats that have changed: a model's layers have one weight vector each, and probabilities have a ceiling."""
+VERSIONS = {"model": 3}
+"""Of the formats that have changed: a model's layers have one weight vector each, probabilities a ceiling, and
+decisions thresholds."""
 LOCK = ".lock"
 
 

@@ -98,8 +98,8 @@ class CollectiveModel(torch.nn.Module):
         messages: along the label graph, if it is used.
         vectors: whether the encoder's vectors are used.
         tensors: the learned numbers: `score_weight` (), `text_weights` (dimensions, labels), `text_intercepts`
-            (labels,), and `ceiling`, how probable each label gets at most, (labels,); with annotated texts `slopes`,
-            `intercepts` (labels,), `weights` (dimensions, labels).
+            (labels,), `ceiling`, how probable each label gets at most, and `thresholds`, how certain it must be to be
+            predicted, (labels,); with annotated texts `slopes`, `intercepts` (labels,), `weights` (dimensions, labels).
         projections: `free`, `calibration` and `decision`.
         steepness: of decisions.
         softness: what logits are multiplied with to become probabilities.
@@ -165,7 +165,8 @@ class CollectiveModel(torch.nn.Module):
     def certainty(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Return what is above 0 where a label is predicted; (texts, labels), or of the pairs."""
         projected: Tensor = self.projections["decision"](self.steepness * logits, pairs)
-        return projected
+        thresholds = self.get_buffer("thresholds")
+        return projected - (thresholds if pairs is None else pairs.spread(thresholds))
 
 
 def free_logits(

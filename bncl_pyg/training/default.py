@@ -19,8 +19,9 @@ from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.nli import Features
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
 from bncl_pyg.nn.collective import FARTHEST, decided, free_logits
-from bncl_pyg.nn.pairs import Pairs, pairs_of, reachable, row_blocks
+from bncl_pyg.nn.pairs import Pairs, pairs_of, row_blocks
 from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
+from bncl_pyg.training.decisions import clearly_worse, expected_thresholds, widened
 from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled, settled
 from bncl_pyg.training.regression import Inputs, Regression, regress
 
@@ -53,12 +54,13 @@ class DefaultRecipe:
             Scores of which some texts get many and others none are the same evidence many times over.
         softness_bounds: between which it is then kept.
         steepness: what logits learned from annotated texts are multiplied with to become decisions.
+        own_weight: see `expected_thresholds`.
         strengths: C of the regression on annotated texts, of which the likelihood of those held out chooses.
         folds: into how many parts annotated texts are cut.
         intercept_spread: how far labels' intercepts are expected to be off.
         slope_spread: the same for slopes.
         estimate_weight: how many annotated texts is worth what is known without them of λ and of how sure to be.
-        estimate_share: how much an estimate of λ without annotated texts says, beside what was learned with them, of a
+        estimate_share: how much a guess at λ without annotated texts says, beside what was learned with them, of a
             label that none of them has; with every example, less.
     """
 
@@ -76,6 +78,7 @@ class DefaultRecipe:
     softness: float = 0.32
     softness_bounds: tuple[float, float] = (0.15, 0.5)
     steepness: float = 2.0
+    own_weight: float = 5.0
     strengths: tuple[float, ...] = (0.3, 3.0, 30.0)
     folds: int = 3
     intercept_spread: float = 2.0
@@ -105,8 +108,6 @@ class StageLog:
     figures: dict[str, float]
 
 
-MOST_WIDENED, STEPS_OF_WIDENING = (1.0, 2.0), 6
-"""By which factors λ may be multiplied so that decisions are as many as they should be, and how finely it is found."""
 WEAK_PULL, MOST_STEPS_OF_LINE, LEAST_STEP_OF_LINE = 4.0, 30, 1e-6
 STEPS_OF_ROUND, STEPS_OF_GRAPH, STEPS_OF_CHOICE, STEPS_OF_FIT = 10, 15, 12, 25
 
@@ -177,27 +178,27 @@ class DefaultTrainer:
 
         Args:
             known: κ, λ and perhaps annotated texts.
-            estimated: whether λ is not known, and is better estimated with the annotated texts' help.
+            estimated: whether λ is only a guess: annotated texts then help to estimate it, and decisions need not be as
+                common as it says.
             guess: where λ is not known, what `settle` made of what is; estimated from the scores if not given.
             start: where λ is known, what `start` learned, for whoever trains more than once with the same κ and λ.
         """
         if estimated and start is not None:
             raise ValueError("Where λ is to be estimated, there is no start that knows it.")
-        model, self.prevalence = self._run(known, guess, start, estimated=estimated and len(known.annotated) > 0)
+        model, self.prevalence = self._run(known, guess, start, estimated=estimated)
         return model
 
     def _run(
         self, known: Supervision, guess: Supervision | None, start: "Start | None", *, estimated: bool
     ) -> tuple[CollectiveModel, NDArray[np.float64]]:
-        annotated = len(known.annotated)
         self.log.clear()
-        self._stages = (2 if annotated else 1) * (2 if estimated else 1) + (1 if estimated else 0)
-        self._stages -= start is not None
         exact = _agreeing(known)
         prevalence = torch.from_numpy(exact).float()
-        if not annotated:
+        if not len(known.annotated):
+            self._stages = 1 - (start is not None)
             free = start or self._free(prevalence, known.cardinality)
-            return self._finished(known, prevalence, free, None), exact
+            return self._finished(known, prevalence, free, None, estimated=estimated), exact
+        self._stages = 5 if estimated else 2 - (start is not None)
         rows, truth = self._annotated(known)
         assert known.annotations is not None
         # Also those that are no candidates: a text whose labels are unknown is not a text without any.
@@ -213,7 +214,7 @@ class DefaultTrainer:
             correction = self._corrected(free, rows, truth, labels)
             prevalence = self._said(correction, known, estimate)
         found = prevalence.double().numpy() if estimated else exact
-        return self._finished(known, prevalence, free, correction), found
+        return self._finished(known, prevalence, free, correction, estimated=estimated), found
 
     def _annotated(self, known: Supervision) -> tuple[Tensor, Tensor]:
         """Return the annotated rows and, of their pairs, whether they are true, 0 or 1."""
@@ -222,7 +223,7 @@ class DefaultTrainer:
         return rows, self.pairs.rows(rows).of(known.annotations)
 
     def _pooled(self, known: Supervision, guess: Supervision | None) -> tuple[Tensor, Tensor]:
-        """Return an estimate of λ without annotated texts, and with their counts, before anything was learned."""
+        """Return a guess at λ without annotated texts, and with their counts, before anything was learned."""
         assert known.annotations is not None
         if guess is None:
             estimate = estimated_prevalence(self.features, self.turned, known.cardinality, self.strength)
@@ -234,13 +235,13 @@ class DefaultTrainer:
         self._tell("estimating how common the labels are", {"cardinality": known.cardinality})
         return torch.from_numpy(estimate).float(), found
 
-    def _said(self, correction: "_Correction", known: Supervision, estimate: Tensor) -> Tensor:
+    def _said(self, correction: "_Correction", known: Supervision, guess: Tensor) -> Tensor:
         """Return λ as the corrected logits have it, and the annotated texts their labels.
 
         Labels that no annotated text has would be too rare: nothing but their absence was learned of them. Together
         they are as common as those that a single annotated text has (Good and Turing's estimate), pooled with what the
         logits have as if `estimate_weight` more texts had shown it. Which of the labels with the same few examples is
-        more common, few examples cannot tell: there the estimate without annotated texts has a say.
+        more common, few examples cannot tell: there the guess without annotated texts has a say.
         """
         assert known.annotations is not None
         weight, share = self.recipe.estimate_weight, self.recipe.estimate_share
@@ -252,7 +253,7 @@ class DefaultTrainer:
         together = ((counts == 1).sum() + weight * learned) / (len(known.annotated) + weight)
         found = torch.where(counts == 0, found * together / learned, found)
         shares = share * LESS_WITH_AN_EXAMPLE**counts
-        mixed = (1 - shares) * found.clamp_min(1e-7).log() + shares * estimate.clamp_min(1e-7).log()
+        mixed = (1 - shares) * found.clamp_min(1e-7).log() + shares * guess.clamp_min(1e-7).log()
         # As common as before are all labels together that have as many examples.
         alike = torch.unique(counts, return_inverse=True)[1]
         before, after = (torch.zeros(len(counts)).index_add(0, alike, values)[alike] for values in (found, mixed.exp()))
@@ -393,7 +394,13 @@ class DefaultTrainer:
         return _Correction(rows, truth, final, logits, at_least_one, float(softness))
 
     def _finished(
-        self, known: Supervision, prevalence: Tensor, free: "Start", correction: "_Correction | None"
+        self,
+        known: Supervision,
+        prevalence: Tensor,
+        free: "Start",
+        correction: "_Correction | None",
+        *,
+        estimated: bool = False,
     ) -> CollectiveModel:
         recipe, cardinality = self.recipe, known.cardinality
 
@@ -417,58 +424,47 @@ class DefaultTrainer:
             learned = correction.softness
             softness = learned * (usual / _spread(learned * logits, self.pairs)) ** doubt
             at_least_one, tensors = correction.at_least_one, {**free.tensors, **correction.tensors()}
-        decision = solved(steepness * logits, competition)
+        calibration = CollectiveProjection.solved(
+            softness * logits, prevalence, cardinality, competition, self.pairs, ceiling
+        )
+        decision, sharp = solved(steepness * logits, competition), steepness * logits
         if correction is not None:
-            decision = self._widened(decision, steepness * logits, prevalence, correction)
-        projections = {
-            "free": free.projection,
-            "calibration": CollectiveProjection.solved(
-                softness * logits, prevalence, cardinality, competition, self.pairs, ceiling
-            ),
-            "decision": decision,
-        }
+            rows, truth = correction.rows, correction.truth
+            decision = widened(decision, sharp, prevalence, self.pairs, rows, truth, at_least_one=at_least_one)
+        thresholds = torch.zeros(len(prevalence))
+        if estimated:
+            # Who gives λ gets decisions as common as that. Where λ is a guess, there is no such promise to keep.
+            certain, likely = decision(sharp, self.pairs), calibration(softness * logits, self.pairs)
+            thresholds = self._thresholds(certain, likely, ceiling, softness / steepness, correction)
+        projections = {"free": free.projection, "calibration": calibration, "decision": decision}
         return CollectiveModel(
             self.scale,
             self.axes,
             free.messages,
             vectors="vectors" in recipe.parts and self.features.vectors is not None,
-            tensors={**tensors, "ceiling": ceiling},
+            tensors={**tensors, "ceiling": ceiling, "thresholds": thresholds},
             projections=projections,
             steepness=steepness,
             softness=softness,
             at_least_one=at_least_one,
         ).eval()
 
-    def _widened(
-        self, exact: CollectiveProjection, logits: Tensor, prevalence: Tensor, correction: "_Correction"
-    ) -> CollectiveProjection:
-        """Return offsets with which decisions are as many as λ says, found with λ times one factor for all labels.
-
-        Where a label is rare and its texts are hard to tell, few probabilities exceed a half, though they add up to λ.
-        The offsets stay as they are where texts that were held out clearly fare better so: by more than the standard
-        error of their mean F1.
-        """
-        pairs = self.pairs
-        wanted = float(reachable(prevalence * pairs.texts, pairs).sum())
-
-        def decisions(projection: CollectiveProjection) -> Tensor:
-            found: Tensor = projection(logits, pairs)
-            return decided(found, at_least_one=correction.at_least_one)
-
-        narrow = decisions(exact)
-        if float(narrow.sum()) >= wanted:
-            return exact
-        (low, high), found, wide = MOST_WIDENED, exact, narrow
-        for _ in range(STEPS_OF_WIDENING):
-            factor = (low * high) ** 0.5
-            asked = factor * prevalence
-            found = CollectiveProjection.solved(logits, asked, exact.cardinality, exact.competition, pairs)
-            wide = decisions(found)
-            low, high = (factor, high) if float(wide.sum()) < wanted else (low, factor)
-        rows, truth = correction.rows, correction.truth
-        gain = _f1(wide[rows], truth) - _f1(narrow[rows], truth)
-        error = float(gain.std(correction=0)) / len(rows) ** 0.5
-        return exact if float(gain.mean()) < -error else found
+    def _thresholds(
+        self, certain: Tensor, logits: Tensor, ceiling: Tensor, slope: float, correction: "_Correction | None"
+    ) -> Tensor:
+        """Return `expected_thresholds`, or 0 where annotated texts that were held out clearly fare better so."""
+        pairs, own = self.pairs, self.recipe.own_weight
+        if correction is None:
+            return expected_thresholds(certain, logits, ceiling, slope, own, pairs)
+        # What few texts say of how sure to be is little to go by.
+        rows, mine = correction.rows, pairs.rows(correction.rows)
+        own *= 1 + self.recipe.estimate_weight / len(rows)
+        found = expected_thresholds(certain, logits, ceiling, slope, own, pairs)
+        before, after = (
+            decided(said, at_least_one=correction.at_least_one)
+            for said in (certain[rows], certain[rows] - mine.spread(found))
+        )
+        return torch.zeros_like(found) if clearly_worse(after, before, correction.truth, mine) else found
 
     def _tell(self, what: str, figures: dict[str, float]) -> None:
         entry = StageLog(len(self.log) + 1, self._stages, what, figures)
@@ -523,12 +519,6 @@ def _spread(logits: Tensor, pairs: Pairs) -> float:
     """Return how far logits are from their label's mean, by and large."""
     mean = pairs.sums(logits) / pairs.counts.clamp_min(1)
     return float((logits - pairs.spread(mean)).square().mean().sqrt().clamp_min(1e-3))
-
-
-def _f1(said: Tensor, truth: Tensor) -> Tensor:
-    """Return the F1 of each text, 1 where it neither has nor gets a label; (texts,)."""
-    sizes = said.sum(dim=1) + truth.sum(dim=1)
-    return torch.where(sizes > 0, 2 * (said * truth).sum(dim=1) / sizes.clamp_min(1), 1.0)
 
 
 def _common(logits: Tensor, truth: Tensor, usual: float = 0.5) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from bncl_pyg.evaluation import Metrics, evaluate, reliability
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
 from bncl_pyg.nli import Features
 from bncl_pyg.nli.words import word_counts
-from bncl_pyg.nn import CollectiveProjection
+from bncl_pyg.nn import CollectiveModel
 from bncl_pyg.nn.pairs import reachable
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
 from bncl_pyg.training.default import _common
@@ -100,25 +100,6 @@ def test_decisions_are_as_common_as_they_should_be_and_probabilities_are_calibra
         assert said.mean(axis=0) == pytest.approx(world.priors.prevalence, abs=0.1)
         start = reliability(world.truth, world.test.zero_shot_probabilities().numpy())
         assert reliability(world.truth, likely).error() < start.error() / 2
-
-
-def test_decisions_with_few_annotated_texts_are_as_many_as_they_should_be(world: World) -> None:
-    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
-    prevalence = torch.from_numpy(world.priors.prevalence).float()
-    drawn = torch.arange(16)
-    assert world.corpus.annotations is not None
-    truth = torch.from_numpy(world.corpus.annotations[:16].toarray()).float()
-    found = trainer._corrected(trainer._free(prevalence, world.priors.cardinality), drawn, truth)
-    # Logits that hardly tell one text from the other, so that few probabilities exceed a half.
-    logits = 0.3 * found.logits
-    exact = CollectiveProjection.solved(logits, prevalence, world.priors.cardinality, 0.0)
-    found = dataclasses.replace(found, at_least_one=False)
-    wide = trainer._widened(exact, logits, prevalence, found)
-    assert float((exact(logits) > 0).sum()) / len(logits) < 0.8 * world.priors.cardinality
-    assert float((wide(logits) > 0).sum()) / len(logits) == pytest.approx(world.priors.cardinality, rel=0.05)
-    # Annotated texts that have no label at all fare clearly better with fewer.
-    none = dataclasses.replace(found, rows=torch.arange(900), truth=torch.zeros(900, 8))
-    assert trainer._widened(exact, logits, prevalence, none) is exact
 
 
 def test_few_annotated_texts_hardly_say_how_sure_to_be(world: World) -> None:
@@ -290,6 +271,40 @@ def test_a_label_is_as_common_as_it_is_among_the_best_and_a_little_more(world: W
         few, entailment=scores.gather(1, best), contradiction=torch.zeros(2, 3), candidates=best
     )
     assert often_best(sparse, 1.5) == pytest.approx(often_best(few, 1.5))
+
+
+def test_who_gives_prevalences_gets_decisions_as_common_and_who_does_not_gets_those_with_the_highest_f1(
+    world: World,
+) -> None:
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    given, guess = (trainer.run(world.priors, estimated=estimated) for estimated in (False, True))
+    assert not given.get_buffer("thresholds").any()
+    assert guess.get_buffer("thresholds").abs().max() > 0.01
+    likely = given.probabilities(trainer.start(world.priors).logits)
+    logits = trainer.start(world.priors).logits
+    assert torch.equal(likely, guess.probabilities(logits))
+
+    def expected(model: CollectiveModel) -> float:
+        said = model.certainty(logits) > 0
+        return float(2 * (likely * said).sum() / (said.sum() + likely.sum()))
+
+    assert expected(guess) > expected(given)
+
+
+def test_thresholds_are_left_out_where_annotated_texts_fare_better_without(world: World) -> None:
+    assert world.corpus.annotations is not None
+    trainer = DefaultTrainer(world.train, world.graph, dataclasses.replace(DefaultRecipe(), own_weight=0.1))
+    start = trainer.start(world.priors)
+    truth = torch.from_numpy(world.corpus.annotations.toarray()).float()
+    found = trainer._corrected(start, torch.arange(900), truth)
+    certain = found.logits
+    # Probabilities that are much too low for the common label and much too high for the others.
+    wrong = found.logits + torch.tensor([-6.0, *[2.0] * 7])
+    assert not trainer._thresholds(certain, wrong, torch.ones(8), 1.0, found).any()
+    assert trainer._thresholds(certain, wrong, torch.ones(8), 1.0, None).abs().max() > 0.5
+    few = dataclasses.replace(found, rows=found.rows[:3], truth=truth[:3])
+    less, more = (trainer._thresholds(certain, certain, torch.ones(8), 1.0, one) for one in (few, None))
+    assert less.abs().max() < more.abs().max()
 
 
 def test_scores_that_say_the_same_many_times_over_are_never_sure(world: World) -> None:

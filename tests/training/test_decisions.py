@@ -1,0 +1,101 @@
+import pytest
+import torch
+from torch import Tensor
+
+from bncl_pyg.nn import CollectiveProjection
+from bncl_pyg.nn.pairs import AllPairs, Pairs, pairs_of
+from bncl_pyg.training.decisions import clearly_worse, expected_thresholds, widened
+
+TEXTS = 4000
+PREVALENCE = torch.tensor([0.4, 0.1, 0.02, 0.005])
+
+
+@pytest.fixture
+def certain() -> Tensor:
+    """Logits with which each of four labels is as common as it should be; they tell texts apart, but not well."""
+    logits = 1.2 * torch.randn(TEXTS, 4, generator=torch.Generator().manual_seed(0))
+    found: Tensor = CollectiveProjection.solved(logits, PREVALENCE, float(PREVALENCE.sum()), 0.0)(logits)
+    return found
+
+
+def expected_f1(likely: Tensor, said: Tensor) -> float:
+    return float(2 * (likely * said).sum() / (said.sum() + likely.sum()))
+
+
+def thresholds(certain: Tensor, own_weight: float, pairs: Pairs | None = None) -> Tensor:
+    pairs = AllPairs(*certain.shape) if pairs is None else pairs
+    return expected_thresholds(certain, certain, torch.ones(4), 1.0, own_weight, pairs)
+
+
+def test_where_labels_count_for_nothing_by_themselves_the_f1_of_all_decisions_is_the_highest_expected(
+    certain: Tensor,
+) -> None:
+    likely = torch.sigmoid(certain)
+    found = thresholds(certain, 0.0)
+    best = max(expected_f1(likely, likely > bound) for bound in torch.linspace(0.01, 0.9, 200))
+    assert expected_f1(likely, certain > found) == pytest.approx(best, abs=1e-4)
+    assert torch.sigmoid(found).tolist() == pytest.approx([best / 2] * 4, abs=1e-3)
+    assert best > expected_f1(likely, certain > 0) + 0.05
+
+
+def test_rare_labels_stay_where_they_are_as_common_as_they_should_be(certain: Tensor) -> None:
+    found = thresholds(certain, 10.0).abs()
+    assert found[0] > 0.1
+    assert float(found[3] / thresholds(certain, 0.0)[3].abs()) < 0.01
+    assert float(thresholds(certain, 1e9).abs().max()) < 1e-6
+
+
+def test_how_steep_certainty_is_and_where_probabilities_end_makes_no_difference(certain: Tensor) -> None:
+    logits, ceiling = 0.3 * certain - 1, torch.tensor([0.6, 0.7, 0.8, 1.0])
+    found = expected_thresholds(certain, logits, ceiling, 0.3, 0.0, AllPairs(*certain.shape))
+    likely = ceiling * torch.sigmoid(logits)
+    half = expected_f1(likely, certain > found) / 2
+    assert ((certain > found) == (likely > half)).float().mean() > 0.999
+
+
+def test_candidates_that_are_all_labels_change_nothing_and_a_label_that_is_none_has_no_threshold(
+    certain: Tensor,
+) -> None:
+    every = pairs_of(torch.arange(4).expand(TEXTS, 4), TEXTS, 4)
+    assert torch.allclose(thresholds(certain, 3.0, every), thresholds(certain, 3.0), atol=1e-5)
+    few = pairs_of(torch.arange(3).expand(TEXTS, 3), TEXTS, 4)
+    found = thresholds(certain[:, :3], 3.0, few)
+    assert found[3] == 0
+    assert found.isfinite().all()
+
+
+def test_only_what_is_clearly_worse_is_called_so() -> None:
+    draw = torch.Generator().manual_seed(1)
+    truth = (torch.rand(300, 5, generator=draw) < 0.3).float()
+    flipped = torch.rand(300, 5, generator=draw) < 0.1
+    good, bad, pairs = truth.bool(), truth.bool() ^ flipped, AllPairs(300, 5)
+    assert clearly_worse(bad, good, truth, pairs)
+    assert not clearly_worse(good, bad, truth, pairs)
+    assert not clearly_worse(good, good, truth, pairs)
+    # Among so few texts, one more mistake is nothing.
+    few, one_less = truth[:6].bool(), truth[:6].bool().clone()
+    one_less[0, int(truth[0].argmax())] ^= True
+    assert not clearly_worse(one_less, few, truth[:6], AllPairs(6, 5))
+    assert not clearly_worse(few[:1], few[:1], truth[:1], AllPairs(1, 5))
+
+
+def test_one_label_that_gets_much_worse_is_noticed_though_all_decisions_together_are_as_good() -> None:
+    truth = torch.zeros(1000, 2)
+    truth[:500, 0], truth[::100, 1] = 1, 1
+    good = truth.bool()
+    bad = good.clone()
+    bad[:, 1] = False
+    assert clearly_worse(bad, good, truth, AllPairs(1000, 2))
+
+
+def test_decisions_are_widened_to_as_many_as_there_should_be_unless_annotated_texts_say_no() -> None:
+    # Logits that hardly tell one text from the other, so that few probabilities exceed a half.
+    logits = 0.5 * torch.randn(TEXTS, 4, generator=torch.Generator().manual_seed(2))
+    prevalence, pairs = torch.tensor([0.4, 0.35, 0.3, 0.2]), AllPairs(TEXTS, 4)
+    exact = CollectiveProjection.solved(logits, prevalence, 1.25, 0.0)
+    rows, everything = torch.arange(50), torch.ones(50, 4)
+    wide = widened(exact, logits, prevalence, pairs, rows, everything, at_least_one=False)
+    assert float((exact(logits) > 0).sum()) / TEXTS < 0.8 * 1.25
+    assert float((wide(logits) > 0).sum()) / TEXTS == pytest.approx(1.25, rel=0.05)
+    # Annotated texts that have no label at all fare clearly better with fewer.
+    assert widened(exact, logits, prevalence, pairs, rows, 0 * everything, at_least_one=False) is exact
