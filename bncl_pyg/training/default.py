@@ -22,7 +22,7 @@ from bncl_pyg.nn.collective import FARTHEST, decided, free_logits
 from bncl_pyg.nn.pairs import Pairs, pairs_of, row_blocks
 from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
 from bncl_pyg.training.decisions import clearly_worse, expected_thresholds, widened
-from bncl_pyg.training.priors import adding_up, estimated_prevalence, pooled, settled
+from bncl_pyg.training.priors import adding_up, estimated_prevalence, guessed, pooled, settled
 from bncl_pyg.training.regression import Inputs, Regression, regress
 
 Part = Literal["vectors", "words", "graph"]
@@ -84,7 +84,7 @@ class DefaultRecipe:
     intercept_spread: float = 2.0
     slope_spread: float = 0.25
     estimate_weight: float = 50.0
-    estimate_share: float = 0.3
+    estimate_share: float = 0.5
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON can hold it."""
@@ -204,15 +204,15 @@ class DefaultTrainer:
         # Also those that are no candidates: a text whose labels are unknown is not a text without any.
         labels = torch.from_numpy(np.asarray(known.annotations.sum(axis=1)))
         if estimated:
-            estimate, prevalence = self._pooled(known, guess)
+            among_few, prevalence = self._pooled(known, guess)
         free = start or self._free(prevalence, known.cardinality)
         correction = self._corrected(free, rows, truth, labels)
         if estimated:
             # What the model says of all texts is a better estimate than what few annotated texts could show.
-            prevalence = self._said(correction, known, estimate)
+            prevalence = self._said(correction, known, among_few)
             free = self._free(prevalence, known.cardinality)
             correction = self._corrected(free, rows, truth, labels)
-            prevalence = self._said(correction, known, estimate)
+            prevalence = self._said(correction, known, among_few)
         found = prevalence.double().numpy() if estimated else exact
         return self._finished(known, prevalence, free, correction, estimated=estimated), found
 
@@ -227,13 +227,14 @@ class DefaultTrainer:
         assert known.annotations is not None
         if guess is None:
             estimate = estimated_prevalence(self.features, self.turned, known.cardinality, self.strength)
+            among_few = guessed(self.features, estimate, known.cardinality)
         else:
-            estimate = guess.prevalence
+            estimate = among_few = guess.prevalence
         counts = np.asarray(known.annotations.sum(axis=0), dtype=np.int64)
         shares = pooled(counts, len(known.annotated), estimate, self.recipe.estimate_weight)
         found = torch.from_numpy(adding_up(shares, known.cardinality)).float()
         self._tell("estimating how common the labels are", {"cardinality": known.cardinality})
-        return torch.from_numpy(estimate).float(), found
+        return torch.from_numpy(among_few).float(), found
 
     def _said(self, correction: "_Correction", known: Supervision, guess: Tensor) -> Tensor:
         """Return λ as the corrected logits have it, and the annotated texts their labels.

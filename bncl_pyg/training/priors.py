@@ -11,6 +11,7 @@ from bncl_pyg.corpus import RoughPriors, Supervision
 from bncl_pyg.corpus.rough import WORDS
 from bncl_pyg.errors import InputError
 from bncl_pyg.nli import Features
+from bncl_pyg.nli.words import word_counts
 from bncl_pyg.nn.collective import log_odds
 from bncl_pyg.nn.pairs import pairs_of
 from bncl_pyg.nn.projection import solve_text_offsets
@@ -136,6 +137,36 @@ def estimated_prevalence(
     # Of a label that is nobody's candidate, nothing is known but that it is rare.
     found = torch.where(pairs.counts > 0, (first * last).sqrt(), UNSEEN / len(features))
     return adding_up(found.double().numpy(), cardinality)
+
+
+def often_named(features: Features, cardinality: float) -> NDArray[np.float64]:
+    """Return λ as if each text had the labels that it names, and every label some texts more; (labels,).
+
+    A text counts that has the rarest word of a label's name, or of its description where more texts have that one's.
+    """
+    assert features.words is not None
+    texts, labels = len(features), len(features.labels)
+    having = np.bincount(features.words.indices, minlength=features.words.shape[1])
+    found = np.zeros(labels)
+    for said in (features.labels.names, features.labels.descriptions):
+        words = word_counts(said)
+        known = np.flatnonzero(np.diff(words.indptr))
+        if len(known):
+            rarest = np.minimum.reduceat(having[words.indices], words.indptr[known])
+            found[known] = np.maximum(found[known], rarest)
+    return adding_up(found / texts + FLOOR * cardinality / labels, cardinality)
+
+
+def guessed(features: Features, estimate: NDArray[np.float64], cardinality: float) -> NDArray[np.float64]:
+    """Return the geometric mean of all that says, without annotated texts, which label is more common; (labels,).
+
+    The common labels are best told by `estimated_prevalence`; rare ones, of which there are many, by all together.
+    """
+    guesses = [estimate, often_best(features, cardinality)]
+    if features.words is not None:
+        guesses.append(often_named(features, cardinality))
+    found: NDArray[np.float64] = np.exp(np.mean([np.log(np.maximum(guess, 1e-9)) for guess in guesses], axis=0))
+    return found
 
 
 def pooled(counts: NDArray[np.int64], texts: int, estimate: NDArray[np.float64], weight: float) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from bncl_pyg.nn import CollectiveModel
 from bncl_pyg.nn.pairs import reachable
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
 from bncl_pyg.training.default import _common
-from bncl_pyg.training.priors import adding_up, estimated_prevalence, often_best, pooled
+from bncl_pyg.training.priors import adding_up, estimated_prevalence, guessed, often_best, often_named, pooled
 
 NAMES = ("gold", "silver", "wheat", "corn", "money", "rates", "ships", "trade")
 TRUE = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05, 0.02])
@@ -271,6 +271,25 @@ def test_a_label_is_as_common_as_it_is_among_the_best_and_a_little_more(world: W
         few, entailment=scores.gather(1, best), contradiction=torch.zeros(2, 3), candidates=best
     )
     assert often_best(sparse, 1.5) == pytest.approx(often_best(few, 1.5))
+
+
+def test_a_label_is_as_common_as_the_rarest_word_of_its_name_or_description() -> None:
+    texts = ["Corn prices", "the corn", "the Fed meets", "fed chair", "the end", "wheat"]
+    names, descriptions = ("corn", "FED-chair", "m1", "wheat", "??"), ("the corn", "Fed", "money supply", "wheat", "--")
+    scores = torch.full((6, 5), 0.5)
+    ids = tuple(str(place) for place in range(6))
+    features = Features(ids, LabelSet(names, descriptions), scores, scores, words=word_counts(texts))
+    # 'chair' is rarer than 'fed', but its description is only 'Fed'; of the last label there is no word to look for.
+    expected = np.array([2, 2, 0, 1, 0]) / 6 + 0.1 * 1.0 / 5
+    assert often_named(features, 1.0) == pytest.approx(adding_up(expected, 1.0))
+
+
+def test_what_is_guessed_takes_everything_into_account(world: World) -> None:
+    estimate = np.full(8, 0.1)
+    both = often_best(world.train, 1.2) * 0.1 * often_named(world.train, 1.2)
+    assert guessed(world.train, estimate, 1.2) == pytest.approx(both ** (1 / 3))
+    silent = dataclasses.replace(world.train, words=None)
+    assert guessed(silent, estimate, 1.2) == pytest.approx((often_best(world.train, 1.2) * 0.1) ** 0.5)
 
 
 def test_who_gives_prevalences_gets_decisions_as_common_and_who_does_not_gets_those_with_the_highest_f1(
