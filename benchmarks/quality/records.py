@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.plan import REVISION, REVISIONS, Trial
+from benchmarks.quality.plan import REVISION, Trial, revision_of
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import about_this_run
 from bncl_pyg.errors import InputError
@@ -16,7 +16,7 @@ class Records:
     """The outcomes of one data set.
 
     They count again only for the same content: the hashes of data, scorer and word vectors, the number of epochs, the
-    revision and, of each outcome, that of its method.
+    revision and, of each outcome, that of its trial.
 
     Args:
         path: the file; what is there already counts.
@@ -38,7 +38,7 @@ class Records:
                     )
             self.sessions = found["sessions"]
             runs = {(Trial.from_dict(run["trial"]), run["seed"]): run for run in found["runs"]}
-            self.runs = {key: run for key, run in runs.items() if run.get("revision", 1) == _revision(key[0])}
+            self.runs = {key: run for key, run in runs.items() if run.get("revision", 1) == revision_of(key[0])}
 
     def todo(self, trials: Iterable[Trial], seeds: int) -> Iterator[tuple[Trial, int]]:
         """Yield what is missing, all trials with one seed before the next seed."""
@@ -55,8 +55,8 @@ class Records:
     def add(self, trial: Trial, seed: int, outcome: Outcome) -> None:
         """Keep an outcome, on disk too."""
         about: dict[str, Any] = {"trial": trial.as_dict(), "seed": seed, "session": len(self.sessions) - 1}
-        if _revision(trial) > 1:
-            about["revision"] = _revision(trial)
+        if revision_of(trial) > 1:
+            about["revision"] = revision_of(trial)
         self.runs[trial, seed] = {**about, **outcome.as_dict()}
         self.write()
 
@@ -65,7 +65,3 @@ class Records:
         start = json.dumps({**self.content, "sessions": self.sessions}, indent=2, ensure_ascii=False)
         runs = ",\n    ".join(json.dumps(run, ensure_ascii=False) for run in self.runs.values())
         write_bytes(self.path, f'{start.removesuffix("}").rstrip()},\n  "runs": [\n    {runs}\n  ]\n}}\n'.encode())
-
-
-def _revision(trial: Trial) -> int:
-    return REVISIONS.get(trial.method, 1)

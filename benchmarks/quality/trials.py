@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.quality.datasets import DataSet
-from benchmarks.quality.plan import COSINE_QUANTILE, DEFAULT, SETFIT, Rough, Trial, group_of, grouped
+from benchmarks.quality.plan import COSINE_QUANTILE, DEFAULT, ESTIMATED, SETFIT, Rough, Trial, group_of, grouped
 from bncl_pyg.corpus import RoughPriors, Supervision
 from bncl_pyg.corpus.rough import WORDS
 from bncl_pyg.evaluation import Metrics, Reliability, evaluate, reliability
@@ -170,14 +170,15 @@ def _default(trial: Trial, data: DataSet, seed: int) -> tuple[NDArray[np.bool_],
         trainer.seed = seed
     else:
         trainer = DefaultTrainer(train, graph, recipe, seed)
-    if trial.rough in ("", "factor 2"):
+    estimated = trial.setting == Setting.SCARCE_ANNOTATION or trial.rough in ESTIMATED
+    if trial.rough not in ESTIMATED:
         known = _supervision(trial, data, seed)
         if trial.rough:
             factors = np.random.default_rng(seed).choice([0.5, 2.0], len(data.labels))
             known = replace(data.priors, prevalence=np.minimum(data.priors.prevalence * factors, 1.0))
     else:
         known = trainer.settle(_roughly(trial.rough, data.priors))
-    model = trainer.run(known, estimated=trial.setting == Setting.SCARCE_ANNOTATION, start=start)
+    model = trainer.run(known, estimated=estimated, start=start)
     with torch.inference_mode():
         logits = model(test.entailment, test.contradiction, model.inputs(test.vectors, test.words, len(test)))
         return model.decide(logits).numpy(), model.probabilities(logits).numpy(), seconds, megabytes
