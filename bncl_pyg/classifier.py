@@ -148,8 +148,12 @@ class BNCLClassifier(BaseEstimator):
             if rough is not None and rough.cardinality is None and supervision.annotations is not None:
                 counted = supervision.annotations.nnz / len(supervision.annotated)
                 supervision = replace(supervision, cardinality=max(counted, 0.1))
-            estimated = priors is None or rough is not None
-            self.model_: BNCL | CollectiveModel = default.run(supervision, estimated=estimated, guess=priors)
+            self.model_: BNCL | CollectiveModel = default.run(
+                supervision,
+                estimated=priors is None or rough is not None,
+                sure=None if rough is None else rough.sure,
+                guess=None if rough is not None and rough.silent else priors,
+            )
             self.log_: list[EpochLog] | list[StageLog] = default.log
             supervision = replace(supervision, prevalence=default.prevalence)
         self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision

@@ -32,6 +32,16 @@ class RoughPriors:
     prevalence: NDArray[np.float64]
     words: NDArray[np.int64]
 
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        """Of which labels the prevalence is a number."""
+        return ~np.isnan(self.prevalence)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is known of any label."""
+        return not self.sure.any() and bool((self.words < 0).all())
+
     @classmethod
     def nothing(cls, labels: int) -> "RoughPriors":
         """Return what one knows who knows nothing."""

@@ -4,13 +4,14 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.nn import CollectiveProjection
-from bncl_pyg.nn.collective import decided
+from bncl_pyg.nn.collective import FARTHEST, decided
 from bncl_pyg.nn.pairs import Pairs, reachable
 
 MOST_WIDENED, STEPS_OF_WIDENING = (1.0, 2.0), 6
 """By which factors λ may be multiplied so that decisions are as many as they should be, and how finely it is found."""
-TURNS = 10
-MOST_PROBABLE = 0.999
+TURNS, MOST_TURNS, LEAST_GAIN = 10, 30, 1e-6
+LEAST_PROBABLE, MOST_PROBABLE = 1e-6, 0.999
+LEAST_SLOPE = 0.02
 GROUPS = 10
 """Into how many parts annotated texts are cut to see how much a difference in F1 is left to chance."""
 
@@ -62,36 +63,53 @@ def widened(
 def expected_thresholds(
     certain: Tensor, logits: Tensor, ceiling: Tensor, slope: float, own_weight: float, pairs: Pairs
 ) -> Tensor:
-    """Return above which certainty a label should be given, so that F1 is expected to be highest; (labels,).
+    """Return above which certainty a label should be given, so that F1 is expected to be high; (labels,).
 
-    A decision adds to the F1 of all decisions together where its probability is above half of that F1. For a common
-    label, that is what counts. For a rare one it is not: what it does to all decisions together is next to nothing, and
-    for its own F1 it should be given as often as it occurs, which is where its certainty is 0. The threshold lies
-    between the two, by how much of either F1 depends on the label.
+    A decision adds to the F1 of all decisions together where its probability is above half of the highest such F1. For
+    a common label, that is what counts. For a rare one it is not: what it does to all decisions together is next to
+    nothing, and its own decisions are best left as they are, where its certainty is above 0. The threshold lies between
+    the two, by how much of either F1 depends on the label.
 
     Args:
-        certain: above 0 where a label would be given as often as it occurs.
+        certain: above 0 where a label would be given otherwise.
         logits: of the probabilities.
         ceiling: what σ of them is multiplied with, (labels,).
-        slope: how much steeper these logits are than `certain`, over a label's texts.
+        slope: how much steeper these logits are than `certain`, over a label's texts. Where they hardly rise, they say
+            nothing of thresholds, which are then 0.
         own_weight: how much the labels' own F1, averaged, counts beside the F1 of all decisions together.
         pairs: which pairs all these are of.
     """
+    found = torch.zeros(pairs.labels)
+    if slope < LEAST_SLOPE:
+        return found
     likely = torch.sigmoid(logits) * pairs.spread(ceiling)
-    totals = pairs.sums(likely)
     # Certainty and logit differ by the slope and by about this much.
     shift = pairs.sums(logits - slope * certain) / pairs.counts.clamp_min(1)
-    said = certain > 0
-    given, found = pairs.sums(said.to(likely)), torch.zeros_like(totals)
+    enough = torch.logit((highest_f1(likely) / 2 / ceiling).clamp(LEAST_PROBABLE, MOST_PROBABLE))
+    totals, given = pairs.sums(likely), pairs.sums((certain > 0).to(likely))
     for _ in range(TURNS):
         sizes = (given + totals).clamp_min(1e-6)
-        together = 2 * float((likely * said).sum()) / max(float(said.sum()) + float(totals.sum()), 1e-6)
-        enough = torch.logit((together / 2 / ceiling).clamp(max=MOST_PROBABLE))
         weight = sizes / (sizes + own_weight * sizes.sum() / pairs.labels)
-        found = torch.where(pairs.counts > 0, weight * (enough - shift) / slope, 0.0)
-        said = certain > pairs.spread(found)
-        given = (given + pairs.sums(said.to(likely))) / 2
-    return found
+        found = (weight * (enough - shift) / slope).clamp(-FARTHEST, FARTHEST)
+        given = (given + pairs.sums((certain > pairs.spread(found)).to(likely))) / 2
+    return torch.where(pairs.counts > 0, found, 0.0)
+
+
+def highest_f1(likely: Tensor) -> float:
+    """Return the highest F1 of all decisions together that probabilities let expect.
+
+    It is reached by all decisions whose probability is above half of it: found by taking an F1 that is too low, then
+    that of the decisions above half of it, which is higher, and so on until nothing changes (Dinkelbach's method).
+    """
+    expected, best = float(likely.sum(dtype=torch.float64)), 0.0
+    for _ in range(MOST_TURNS):
+        said = likely > best / 2
+        right = float(likely[said].sum(dtype=torch.float64))
+        found = 2 * right / max(float(said.sum()) + expected, 1e-12)
+        if found <= best + LEAST_GAIN:
+            break
+        best = found
+    return best
 
 
 def clearly_worse(after: Tensor, before: Tensor, truth: Tensor, pairs: Pairs) -> bool:

@@ -4,7 +4,7 @@ No step looks at anything but what the setting allows; docs/default-recipe.md sa
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -172,7 +172,13 @@ class DefaultTrainer:
         return found
 
     def run(
-        self, known: Supervision, *, estimated: bool, guess: Supervision | None = None, start: "Start | None" = None
+        self,
+        known: Supervision,
+        *,
+        estimated: bool,
+        sure: NDArray[np.bool_] | None = None,
+        guess: Supervision | None = None,
+        start: "Start | None" = None,
     ) -> CollectiveModel:
         """Train; `prevalence` is then the λ that the model ended with.
 
@@ -180,12 +186,15 @@ class DefaultTrainer:
             known: κ, λ and perhaps annotated texts.
             estimated: whether λ is only a guess: annotated texts then help to estimate it, and decisions need not be as
                 common as it says.
+            sure: of which labels λ is known all the same, as long as no text is annotated; none, if not given.
             guess: where λ is not known, what `settle` made of what is; estimated from the scores if not given.
             start: where λ is known, what `start` learned, for whoever trains more than once with the same κ and λ.
         """
         if estimated and start is not None:
             raise ValueError("Where λ is to be estimated, there is no start that knows it.")
         model, self.prevalence = self._run(known, guess, start, estimated=estimated)
+        if sure is not None and not len(known.annotated):
+            model.get_buffer("thresholds")[torch.from_numpy(sure)] = 0
         return model
 
     def _run(
@@ -227,7 +236,8 @@ class DefaultTrainer:
         assert known.annotations is not None
         if guess is None:
             estimate = estimated_prevalence(self.features, self.turned, known.cardinality, self.strength)
-            among_few = guessed(self.features, estimate, known.cardinality)
+            known_words = self.features.words if "words" in self.recipe.parts else None
+            among_few = guessed(replace(self.features, words=known_words), estimate, known.cardinality)
         else:
             estimate = among_few = guess.prevalence
         counts = np.asarray(known.annotations.sum(axis=0), dtype=np.int64)
@@ -428,9 +438,10 @@ class DefaultTrainer:
         calibration = CollectiveProjection.solved(
             softness * logits, prevalence, cardinality, competition, self.pairs, ceiling
         )
-        decision, sharp = solved(steepness * logits, competition), steepness * logits
+        sharp = steepness * logits
+        decision = solved(sharp, competition)
         if correction is not None:
-            rows, truth = correction.rows, correction.truth
+            rows, truth = correction.once()
             decision = widened(decision, sharp, prevalence, self.pairs, rows, truth, at_least_one=at_least_one)
         thresholds = torch.zeros(len(prevalence))
         if estimated:
@@ -457,15 +468,15 @@ class DefaultTrainer:
         pairs, own = self.pairs, self.recipe.own_weight
         if correction is None:
             return expected_thresholds(certain, logits, ceiling, slope, own, pairs)
+        rows, truth = correction.once()
         # What few texts say of how sure to be is little to go by.
-        rows, mine = correction.rows, pairs.rows(correction.rows)
         own *= 1 + self.recipe.estimate_weight / len(rows)
-        found = expected_thresholds(certain, logits, ceiling, slope, own, pairs)
+        found, mine = expected_thresholds(certain, logits, ceiling, slope, own, pairs), pairs.rows(rows)
         before, after = (
             decided(said, at_least_one=correction.at_least_one)
             for said in (certain[rows], certain[rows] - mine.spread(found))
         )
-        return torch.zeros_like(found) if clearly_worse(after, before, correction.truth, mine) else found
+        return torch.zeros_like(found) if clearly_worse(after, before, truth, mine) else found
 
     def _tell(self, what: str, figures: dict[str, float]) -> None:
         entry = StageLog(len(self.log) + 1, self._stages, what, figures)
@@ -501,6 +512,11 @@ class _Correction:
     at_least_one: bool
     softness: float
     """What logits are multiplied with to become probabilities: the slope that fits texts that were held out."""
+
+    def once(self) -> tuple[Tensor, Tensor]:
+        """Return the annotated rows and their truth, without repetitions."""
+        places = torch.from_numpy(np.unique(self.rows.numpy(), return_index=True)[1])
+        return self.rows[places], self.truth[places]
 
     def tensors(self) -> dict[str, Tensor]:
         return {"weights": self.found.weights, "intercepts": self.found.intercepts, "slopes": self.found.slopes}

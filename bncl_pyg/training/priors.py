@@ -60,10 +60,10 @@ def settled(
         strength: of the regression on these inputs.
         logits: trains with κ and λ; returns logits of the training texts, before label offsets.
     """
-    if rough.labels == 1 and np.isnan(rough.prevalence).any():
+    if rough.labels == 1 and not rough.sure.all():
         raise InputError("How common a label is cannot be estimated where there is no other; give its prevalence.")
     cardinality = rough.cardinality
-    numbers = ~np.isnan(rough.prevalence)
+    numbers = rough.sure
     if cardinality is None:
         cardinality = max(estimated_cardinality(features), float(rough.prevalence[numbers].sum()))
     worded = rough.words >= 0

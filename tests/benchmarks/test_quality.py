@@ -23,6 +23,7 @@ from benchmarks.quality.plan import (
     Trial,
     all_trials,
     grouped,
+    revision_of,
 )
 from benchmarks.quality.printed import printed
 from benchmarks.quality.records import Records
@@ -164,6 +165,22 @@ def test_outcomes_of_other_content_are_refused_and_kept(tmp_path: Path, monkeypa
     with pytest.raises(InputError, match="another 'epochs' than this run's"):
         Records(path, {"name": "x"}, epochs=1)
     assert path.read_bytes() == before
+
+
+def test_what_the_code_no_longer_predicts_is_measured_again(tmp_path: Path) -> None:
+    ours = Trial(DEFAULT)
+    guesses = [replace(ours, setting="scarce-annotation", level=SCARCE), replace(ours, rough="auto")]
+    numbers = [ours, replace(ours, rough="factor 2"), replace(ours, setting="domain-supervisor", level="5%")]
+    assert [revision_of(trial) for trial in (*guesses, *numbers, Trial("paper"))] == [3, 3, 2, 2, 2, 1]
+    records = Records(tmp_path / "quality-x.json", {"name": "x"})
+    records.start_session()
+    for trial in (*guesses, *numbers, Trial("paper")):
+        records.add(trial, 0, Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100))
+    content = json.loads(records.path.read_text())
+    assert [run.get("revision") for run in content["runs"]] == [3, 3, 2, 2, 2, None]
+    content["runs"][0]["revision"] = 2
+    records.path.write_text(json.dumps(content))
+    assert list(Records(records.path, {"name": "x"}).todo([*guesses, *numbers], 1)) == [(guesses[0], 0)]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from bncl_pyg.nn import CollectiveProjection
 from bncl_pyg.nn.pairs import AllPairs, Pairs, pairs_of
-from bncl_pyg.training.decisions import clearly_worse, expected_thresholds, widened
+from bncl_pyg.training.decisions import clearly_worse, expected_thresholds, highest_f1, widened
 
 TEXTS = 4000
 PREVALENCE = torch.tensor([0.4, 0.1, 0.02, 0.005])
@@ -12,7 +12,7 @@ PREVALENCE = torch.tensor([0.4, 0.1, 0.02, 0.005])
 
 @pytest.fixture
 def certain() -> Tensor:
-    """Logits with which each of four labels is as common as it should be; they tell texts apart, but not well."""
+    """Logits of which the probabilities of four labels add up to what they should; they tell texts apart, not well."""
     logits = 1.2 * torch.randn(TEXTS, 4, generator=torch.Generator().manual_seed(0))
     found: Tensor = CollectiveProjection.solved(logits, PREVALENCE, float(PREVALENCE.sum()), 0.0)(logits)
     return found
@@ -33,12 +33,13 @@ def test_where_labels_count_for_nothing_by_themselves_the_f1_of_all_decisions_is
     likely = torch.sigmoid(certain)
     found = thresholds(certain, 0.0)
     best = max(expected_f1(likely, likely > bound) for bound in torch.linspace(0.01, 0.9, 200))
+    assert highest_f1(likely) == pytest.approx(best, abs=1e-4)
     assert expected_f1(likely, certain > found) == pytest.approx(best, abs=1e-4)
     assert torch.sigmoid(found).tolist() == pytest.approx([best / 2] * 4, abs=1e-3)
     assert best > expected_f1(likely, certain > 0) + 0.05
 
 
-def test_rare_labels_stay_where_they_are_as_common_as_they_should_be(certain: Tensor) -> None:
+def test_rare_labels_stay_where_they_are(certain: Tensor) -> None:
     found = thresholds(certain, 10.0).abs()
     assert found[0] > 0.1
     assert float(found[3] / thresholds(certain, 0.0)[3].abs()) < 0.01
@@ -51,6 +52,31 @@ def test_how_steep_certainty_is_and_where_probabilities_end_makes_no_difference(
     likely = ceiling * torch.sigmoid(logits)
     half = expected_f1(likely, certain > found) / 2
     assert ((certain > found) == (likely > half)).float().mean() > 0.999
+
+
+@pytest.mark.parametrize("cardinality", [0.01, 0.05, 0.3, 1.0])
+@pytest.mark.parametrize("labels", [1, 2, 5, 30])
+def test_where_next_to_nothing_is_given_not_everything_is(labels: int, cardinality: float) -> None:
+    logits = 0.7 * torch.randn(600, labels, generator=torch.Generator().manual_seed(3))
+    prevalence = torch.full((labels,), min(cardinality / labels, 0.5))
+    certain = CollectiveProjection.solved(logits, prevalence, cardinality, 0.0)(logits)
+    soft = 0.3 * logits
+    likely = CollectiveProjection.solved(soft, prevalence, cardinality, 0.0)(soft)
+    found = expected_thresholds(certain, likely, torch.ones(labels), 0.3, 5.0, AllPairs(600, labels))
+    assert found.isfinite().all()
+    assert float((certain > found).sum()) / 600 < max(3 * cardinality, 0.02 * labels)
+
+
+def test_probabilities_that_tell_no_text_from_another_move_no_threshold(certain: Tensor) -> None:
+    same = torch.logit(PREVALENCE).expand_as(certain)
+    assert not expected_thresholds(certain, same, torch.ones(4), 0.0, 5.0, AllPairs(*certain.shape)).any()
+    nothing, everything = torch.full_like(certain, -40.0), torch.full_like(certain, 40.0)
+    for extreme in (nothing, everything):
+        found = expected_thresholds(extreme, extreme, torch.ones(4), 1.0, 0.0, AllPairs(*certain.shape))
+        assert found.isfinite().all()
+        assert ((extreme > found) == (extreme > 0)).all()
+    assert highest_f1(torch.zeros(3, 2)) == 0
+    assert highest_f1(torch.ones(3, 2)) == pytest.approx(1)
 
 
 def test_candidates_that_are_all_labels_change_nothing_and_a_label_that_is_none_has_no_threshold(
@@ -72,11 +98,23 @@ def test_only_what_is_clearly_worse_is_called_so() -> None:
     assert clearly_worse(bad, good, truth, pairs)
     assert not clearly_worse(good, bad, truth, pairs)
     assert not clearly_worse(good, good, truth, pairs)
-    # Among so few texts, one more mistake is nothing.
-    few, one_less = truth[:6].bool(), truth[:6].bool().clone()
-    one_less[0, int(truth[0].argmax())] ^= True
-    assert not clearly_worse(one_less, few, truth[:6], AllPairs(6, 5))
-    assert not clearly_worse(few[:1], few[:1], truth[:1], AllPairs(1, 5))
+    # What is clear with 300 texts is left to chance with 3: better for one of them, worse for two.
+    before, after = torch.tensor([[1, 0], [1, 1], [1, 0]]).bool(), torch.tensor([[1, 1], [0, 1], [0, 0]]).bool()
+    true = torch.tensor([[1.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+    assert not clearly_worse(after, before, true, AllPairs(3, 2))
+    often = [one.repeat(100, 1) for one in (after, before, true)]
+    assert clearly_worse(*often, AllPairs(300, 2))
+
+
+def test_the_same_is_worse_among_candidates() -> None:
+    draw = torch.Generator().manual_seed(4)
+    truth = (torch.rand(300, 5, generator=draw) < 0.3).float()
+    bad = truth.bool() ^ (torch.rand(300, 5, generator=draw) < 0.1)
+    candidates = torch.stack([torch.randperm(5, generator=draw)[:3].sort().values for _ in range(300)])
+    few = pairs_of(candidates, 300, 5)
+    mine = [one.gather(1, candidates) for one in (bad, truth.bool(), truth)]
+    assert clearly_worse(*mine, few)
+    assert not clearly_worse(mine[1], mine[0], mine[2], few)
 
 
 def test_one_label_that_gets_much_worse_is_noticed_though_all_decisions_together_are_as_good() -> None:

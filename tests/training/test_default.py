@@ -310,6 +310,35 @@ def test_who_gives_prevalences_gets_decisions_as_common_and_who_does_not_gets_th
     assert expected(guess) > expected(given)
 
 
+def test_a_prevalence_that_is_given_among_guesses_is_kept_to(world: World) -> None:
+    rough = RoughPriors.nothing(8)
+    rough.prevalence[:3] = world.priors.prevalence[:3]
+    rough.words[3:] = [2, 2, 2, 1, 1]
+    found = BNCLClassifier(graph=world.graph).fit(world.train, dataclasses.replace(rough, cardinality=1.3))
+    thresholds = found.model_.get_buffer("thresholds")
+    assert not thresholds[:3].any()
+    assert thresholds[3:].all()
+    whole = dataclasses.replace(rough, cardinality=1.3, prevalence=world.priors.prevalence, words=np.full(8, -1))
+    assert not BNCLClassifier(graph=world.graph).fit(world.train, whole).model_.get_buffer("thresholds").any()
+
+
+def test_who_knows_nothing_is_taught_as_in_scarce_annotation(world: World) -> None:
+    """Whether or not it is called by another name."""
+    one = BNCLClassifier("domain-supervisor", graph=world.graph).fit(world.train, "auto", world.corpus, 30)
+    two = taught(world, 30, setting="scarce-annotation")
+    assert one.supervision_.prevalence == pytest.approx(two.supervision_.prevalence)
+    assert (one.predict_proba(world.test) == two.predict_proba(world.test)).all()
+
+
+def test_words_are_not_looked_at_where_the_recipe_leaves_them_out(world: World) -> None:
+    recipe = dataclasses.replace(DefaultRecipe(), parts=("vectors", "graph"))
+    found = [
+        BNCLClassifier("scarce-annotation", recipe=recipe, graph=world.graph).fit(features, None, world.corpus, 8)
+        for features in (world.train, dataclasses.replace(world.train, words=None))
+    ]
+    assert (found[0].supervision_.prevalence == found[1].supervision_.prevalence).all()
+
+
 def test_thresholds_are_left_out_where_annotated_texts_fare_better_without(world: World) -> None:
     assert world.corpus.annotations is not None
     trainer = DefaultTrainer(world.train, world.graph, dataclasses.replace(DefaultRecipe(), own_weight=0.1))
@@ -321,6 +350,9 @@ def test_thresholds_are_left_out_where_annotated_texts_fare_better_without(world
     wrong = found.logits + torch.tensor([-6.0, *[2.0] * 7])
     assert not trainer._thresholds(certain, wrong, torch.ones(8), 1.0, found).any()
     assert trainer._thresholds(certain, wrong, torch.ones(8), 1.0, None).abs().max() > 0.5
+    twice = dataclasses.replace(found, rows=torch.tensor([5, 3, 5]), truth=truth[[5, 3, 5]])
+    assert twice.once()[0].tolist() == [3, 5]
+    assert torch.equal(twice.once()[1], truth[[3, 5]])
     few = dataclasses.replace(found, rows=found.rows[:3], truth=truth[:3])
     less, more = (trainer._thresholds(certain, certain, torch.ones(8), 1.0, one) for one in (few, None))
     assert less.abs().max() < more.abs().max()
