@@ -20,8 +20,10 @@ from benchmarks.quality.plan import (
     RECIPES,
     ROUGH,
     SCARCE,
+    TOP_WITHOUT_PRIORS,
     Trial,
     all_trials,
+    baseline_trial,
     grouped,
     revision_of,
 )
@@ -64,16 +66,20 @@ def test_figures_known_before_are_met(trial: Trial) -> None:
 def test_the_default_recipe_is_where_the_readme_says() -> None:
     """Without annotated texts ahead of ML-kNN with all of them, with 135 ahead of the paper's method with all."""
     reuters = next(outcomes for outcomes in committed() if outcomes.name == "reuters21578")
-    for level, printed_there in (
-        ("0", (0.6513, 0.9956, 0.7101, 0.7228, 0.2536)),
-        (SCARCE, (0.6674, 0.9961, 0.7772, 0.7720, 0.2784)),
+    taught = reuters.recipe(DEFAULT, SCARCE)
+    guessed = replace(taught, setting="scarce-annotation")
+    with_all = (0.6674, 0.9961, 0.7772, 0.7720, 0.2784)
+    for trial, printed_there in (
+        (reuters.recipe(DEFAULT), (0.6513, 0.9956, 0.7101, 0.7228, 0.2536)),
+        (taught, with_all),
+        (guessed, with_all),
     ):
-        trial = reuters.recipe(DEFAULT, level)
         found = reuters.trials[trial]
         assert found.seeds == (10 if trial.is_random() else 1)
         assert all(ours >= theirs for ours, theirs in zip(found.means, printed_there, strict=True))
     readme = (TOP / "README.md").read_text()
-    for trial in (reuters.recipe(DEFAULT), reuters.recipe(DEFAULT, SCARCE), reuters.recipe(DEFAULT, "100%")):
+    nothing = replace(reuters.recipe(DEFAULT), rough="auto")
+    for trial in (reuters.recipe(DEFAULT), nothing, guessed, taught, reuters.recipe(DEFAULT, "100%")):
         means = " | ".join(f"{value:.4f}"[1:] for value in reuters.trials[trial].means)
         assert means in readme.replace("*", "")
 
@@ -95,6 +101,20 @@ def test_words_cost_at_most_a_tenth() -> None:
         exact = outcomes.recipe(DEFAULT)
         words = outcomes.trials[replace(exact, rough="words")]
         assert words.means.miF1 >= 0.9 * outcomes.trials[exact].means.miF1
+
+
+def test_who_knows_nothing_is_ahead_of_the_start_and_of_the_best_labels_even_of_who_knows_how_many() -> None:
+    for outcomes in committed():
+        ours = outcomes.trials[replace(outcomes.recipe(DEFAULT), rough="auto")].means
+        for baseline in (baseline_trial("zero-shot"), baseline_trial("top-κ"), TOP_WITHOUT_PRIORS):
+            theirs = outcomes.trials[baseline].means
+            assert all(mine > other for mine, other in zip(ours[2:], theirs[2:], strict=True)), outcomes.name
+
+
+def test_the_default_recipe_has_ten_seeds_wherever_chance_has_a_say() -> None:
+    for outcomes in committed():
+        ours = {trial: found.seeds for trial, found in outcomes.trials.items() if trial.method == DEFAULT}
+        assert all(seeds == (10 if trial.is_random() else 1) for trial, seeds in ours.items()), outcomes.name
 
 
 def test_a_change_of_one_figure_changes_the_page() -> None:
