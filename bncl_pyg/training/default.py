@@ -143,6 +143,7 @@ class DefaultTrainer:
         if "words" in recipe.parts and features.words is not None:
             self.axes = WordAxes.fit(features.words)
         vectors = features.vectors if "vectors" in recipe.parts else None
+        self.seen = replace(features, vectors=vectors, words=features.words if "words" in recipe.parts else None)
         self.inputs = text_inputs(vectors, features.words, self.axes, len(features))
         self.turned = Inputs.of(self.inputs)
         edges, are_friends = graph.heard()
@@ -158,7 +159,7 @@ class DefaultTrainer:
             return self._free(prevalence, known.cardinality).logits
 
         progress, self._progress = self._progress, None
-        found = settled(rough, self.features, self.turned, self.strength, logits)
+        found = settled(rough, self.seen, self.turned, self.strength, logits)
         self.log.clear()
         self._progress = progress
         return found
@@ -236,8 +237,7 @@ class DefaultTrainer:
         assert known.annotations is not None
         if guess is None:
             estimate = estimated_prevalence(self.features, self.turned, known.cardinality, self.strength)
-            known_words = self.features.words if "words" in self.recipe.parts else None
-            among_few = guessed(replace(self.features, words=known_words), estimate, known.cardinality)
+            among_few = guessed(self.seen, estimate, known.cardinality)
         else:
             estimate = among_few = guess.prevalence
         counts = np.asarray(known.annotations.sum(axis=0), dtype=np.int64)

@@ -29,6 +29,8 @@ RATIOS = (3.0, 16.0)
 FIRST_TRUST, TRUST, TRAINED = 0.6, 0.8, 0.75
 """How far the scores may tell labels with the same word apart, at first and in the end, 0 is not at all; and how much
 of the latter a trained model says."""
+RARE_SHARE = 0.8
+"""How much `guessed` says of the rarest labels where nothing is known; of an average label, half of that."""
 FLOOR = 0.1
 """What a label gets, beside the texts that it is among the best labels of: this share of the average label's texts."""
 MOST = 0.9
@@ -46,7 +48,7 @@ def settled(
 
     - κ, if not given: the mean number of labels with entailment above contradiction, but at least 1 and at least the
       sum of the λ that are given.
-    - λ, where nothing is known: see `estimated_prevalence`.
+    - λ, where nothing is known: see `unaided_prevalence`.
     - λ, where a word is known: "almost unseen" is two texts of the training texts, but at least a fiftieth of what the
       average label has; and each further word so many times as common that all λ add up to κ, from 3 to 16 times.
       Labels with the same word are then spread, to the power of 0.8, by the geometric mean of two estimates: how the
@@ -70,7 +72,7 @@ def settled(
     estimate = often_best(features, cardinality)
     unknown = ~worded & ~numbers
     if unknown.any():
-        estimate = np.where(unknown, estimated_prevalence(features, inputs, cardinality, strength), estimate)
+        estimate = np.where(unknown, unaided_prevalence(features, inputs, cardinality, strength), estimate)
     left = max(cardinality - float(rough.prevalence[numbers].sum()), 0.1 * cardinality)
 
     def spread(estimate: NDArray[np.float64], trust: float) -> NDArray[np.float64]:
@@ -167,6 +169,13 @@ def guessed(features: Features, estimate: NDArray[np.float64], cardinality: floa
         guesses.append(often_named(features, cardinality))
     found: NDArray[np.float64] = np.exp(np.mean([np.log(np.maximum(guess, 1e-9)) for guess in guesses], axis=0))
     return found
+
+
+def unaided_prevalence(features: Features, inputs: Inputs, cardinality: float, strength: float) -> NDArray[np.float64]:
+    """Return λ where nothing is known: of common labels as `estimated_prevalence`, of rare ones more like `guessed`."""
+    estimate = estimated_prevalence(features, inputs, cardinality, strength)
+    share = RARE_SHARE / (1 + estimate * len(estimate) / cardinality)
+    return adding_up(estimate ** (1 - share) * guessed(features, estimate, cardinality) ** share, cardinality)
 
 
 def pooled(counts: NDArray[np.int64], texts: int, estimate: NDArray[np.float64], weight: float) -> NDArray[np.float64]:

@@ -19,7 +19,15 @@ from bncl_pyg.nn import CollectiveModel
 from bncl_pyg.nn.pairs import reachable
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
 from bncl_pyg.training.default import _common
-from bncl_pyg.training.priors import adding_up, estimated_prevalence, guessed, often_best, often_named, pooled
+from bncl_pyg.training.priors import (
+    adding_up,
+    estimated_prevalence,
+    guessed,
+    often_best,
+    often_named,
+    pooled,
+    unaided_prevalence,
+)
 
 NAMES = ("gold", "silver", "wheat", "corn", "money", "rates", "ships", "trade")
 TRUE = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05, 0.02])
@@ -290,6 +298,17 @@ def test_what_is_guessed_takes_everything_into_account(world: World) -> None:
     assert guessed(world.train, estimate, 1.2) == pytest.approx(both ** (1 / 3))
     silent = dataclasses.replace(world.train, words=None)
     assert guessed(silent, estimate, 1.2) == pytest.approx((often_best(world.train, 1.2) * 0.1) ** 0.5)
+
+
+def test_where_nothing_is_known_names_speak_for_rare_labels_and_hardly_for_common_ones(world: World) -> None:
+    trainer = DefaultTrainer(world.train, world.graph, DefaultRecipe())
+    known = world.train, trainer.turned, 1.2, trainer.strength
+    estimate, found = estimated_prevalence(*known), unaided_prevalence(*known)
+    guess = guessed(world.train, estimate, 1.2)
+    assert found.sum() == pytest.approx(1.2)
+    # Up to what scaling does to all of them alike.
+    moved = np.log(found / estimate) - 0.8 / (1 + estimate * 8 / 1.2) * np.log(guess / estimate)
+    assert moved == pytest.approx([moved[0]] * 8)
 
 
 def test_who_gives_prevalences_gets_decisions_as_common_and_who_does_not_gets_those_with_the_highest_f1(
