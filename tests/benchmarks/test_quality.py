@@ -111,6 +111,15 @@ def test_who_knows_nothing_is_ahead_of_the_start_and_of_the_best_labels_even_of_
             assert all(mine > other for mine, other in zip(ours[2:], theirs[2:], strict=True)), outcomes.name
 
 
+def test_more_annotated_texts_never_make_it_worse() -> None:
+    for outcomes in committed():
+        trials = [outcomes.recipe(DEFAULT, level) for level in ("0", SCARCE, *LEVELS)]
+        size = outcomes.about["train"], outcomes.about["labels"]
+        trials = sorted(trials, key=lambda trial, size=size: trial.annotations(*size))
+        means = np.array([outcomes.trials[trial].means[2:] for trial in trials])
+        assert (np.diff(means, axis=0) > 0).all(), outcomes.name
+
+
 def test_the_default_recipe_has_ten_seeds_wherever_chance_has_a_say() -> None:
     for outcomes in committed():
         ours = {trial: found.seeds for trial, found in outcomes.trials.items() if trial.method == DEFAULT}
