@@ -445,7 +445,7 @@ class DefaultTrainer:
             decision = widened(decision, sharp, prevalence, self.pairs, rows, truth, at_least_one=at_least_one)
         thresholds = torch.zeros(len(prevalence))
         if estimated:
-            # Who gives λ gets decisions as common as that. Where λ is a guess, there is no such promise to keep.
+            # Who gives λ gets decisions about as common as that. Where λ is a guess, there is nothing to keep to.
             certain, likely = decision(sharp, self.pairs), calibration(softness * logits, self.pairs)
             thresholds = self._thresholds(certain, likely, ceiling, softness / steepness, correction)
         projections = {"free": free.projection, "calibration": calibration, "decision": decision}
