@@ -139,12 +139,11 @@ class DefaultTrainer:
         self.pairs = pairs_of(features.candidates, len(features), len(features.labels))
         self.scale = ScoreScale.fit(features.entailment, features.contradiction, self.pairs)
         self.scores: Tensor = self.scale(features.entailment, features.contradiction, self.pairs)
-        self.axes = None
-        if "words" in recipe.parts and features.words is not None:
-            self.axes = WordAxes.fit(features.words)
         vectors = features.vectors if "vectors" in recipe.parts else None
-        self.seen = replace(features, vectors=vectors, words=features.words if "words" in recipe.parts else None)
-        self.inputs = text_inputs(vectors, features.words, self.axes, len(features))
+        words = features.words if "words" in recipe.parts else None
+        self.seen = replace(features, vectors=vectors, words=words)
+        self.axes = None if words is None else WordAxes.fit(words)
+        self.inputs = text_inputs(vectors, words, self.axes, len(features))
         self.turned = Inputs.of(self.inputs)
         edges, are_friends = graph.heard()
         self.edges = edges if "graph" in recipe.parts and edges.shape[1] else None
