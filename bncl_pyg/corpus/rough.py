@@ -68,17 +68,19 @@ class RoughPriors:
             for name in given:
                 if name not in labels:
                     raise InputError(f"{path}, 'prevalence': {labels.unknown(name)}")
+            missing = [name for name in labels.names if name not in given]
             for place, name in enumerate(labels.names):
-                if name not in given:
-                    raise InputError(f"{path}, 'prevalence': label '{name}' is missing.")
-                if isinstance(given[name], str):
+                if isinstance(given.get(name), str):
                     rough.words[place] = _word(given[name], path, name)
-                else:
+                elif name in given:
                     rough.prevalence[place] = checked_share(given[name], path, name)
+            # What is there is looked at first: of what is wrong, somebody who tries with a few labels sees that.
+            if missing:
+                raise InputError(f"{path}, 'prevalence': label '{missing[0]}' is missing.")
         cardinality = None
         if "cardinality" in content:
             cardinality = checked_cardinality(content["cardinality"], path, len(labels))
-        if not np.isnan(rough.prevalence).any():
+        if rough.sure.all():
             total = float(rough.prevalence.sum())
             if cardinality is None and not total:
                 raise InputError(f"{path}: all prevalences are 0, and there is no 'cardinality'.")

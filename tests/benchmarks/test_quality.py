@@ -78,8 +78,8 @@ def test_the_default_recipe_is_where_the_readme_says() -> None:
         assert found.seeds == (10 if trial.is_random() else 1)
         assert all(ours >= theirs for ours, theirs in zip(found.means, printed_there, strict=True))
     readme = (TOP / "README.md").read_text()
-    nothing = replace(reuters.recipe(DEFAULT), rough="auto")
-    for trial in (reuters.recipe(DEFAULT), nothing, guessed, taught, reuters.recipe(DEFAULT, "100%")):
+    words, nothing = (replace(reuters.recipe(DEFAULT), rough=rough) for rough in ("words", "auto"))
+    for trial in (reuters.recipe(DEFAULT), words, nothing, guessed, taught, reuters.recipe(DEFAULT, "100%")):
         means = " | ".join(f"{value:.4f}"[1:] for value in reuters.trials[trial].means)
         assert means in readme.replace("*", "")
 

@@ -43,6 +43,7 @@ def test_priors_round_trip(priors: Supervision, labels: LabelSet, tmp_path: Path
         ({"gold": "drop"}, "label 'gold' is missing"),
         ({"gold": "rare"}, "the prevalence of 'gold' must be a number or one of 'almost unseen', 'uncommon'"),
         ({"gold": True}, "the prevalence of 'gold' must be a number"),
+        ({"wheat": "comon", "gold": "drop"}, "the prevalence of 'wheat' must be a number or one of"),
     ],
 )
 def test_bad_priors_are_named(write: Write, labels: LabelSet, change: dict[str, object], message: str) -> None:
