@@ -180,10 +180,27 @@ def _load_kv(path: Path) -> Any:
         loaded = _KeyedVectorsUnpickler(file).load()
     if not isinstance(loaded, KeyedVectors):
         raise InputError(f"{path} holds no gensim KeyedVectors.")
-    # Large arrays lie in .npy files beside the pickle; gensim knows which.
-    compressed, subname = KeyedVectors._adapt_by_suffix(str(path))
-    loaded._load_specials(str(path), None, compressed, subname)
-    return loaded
+    _read_arrays_beside(path, loaded)
+    return _keyed(list(loaded.index_to_key), np.asarray(loaded.vectors, dtype=np.float32))
+
+
+def _read_arrays_beside(path: Path, loaded: Any) -> None:
+    """Read the vectors where they lie in a `.npy` file beside the pickle.
+
+    gensim's own loader would open, and unpickle, whatever companions the pickle lists.
+    """
+    listed = loaded.__dict__
+    for kind in ("__scipys", "__recursive_saveloads"):
+        if listed.get(kind):
+            raise pickle.UnpicklingError(f"it lists companions ({kind}) that no word vectors need")
+    arrays = list(listed.get("__numpys") or [])
+    if any(name not in ("vectors", "vectors_norm") for name in arrays):
+        raise pickle.UnpicklingError(f"it lists arrays other than its vectors ({', '.join(map(str, arrays))})")
+    if "vectors" in arrays:
+        loaded.vectors = np.load(path.with_name(f"{path.name}.vectors.npy"), allow_pickle=False)
+    vectors = getattr(loaded, "vectors", None)
+    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or len(vectors) != len(loaded.index_to_key):
+        raise InputError(f"{path} does not hold one vector a word.")
 
 
 def _load_npy(path: Path) -> Any:

@@ -88,6 +88,28 @@ def test_a_pickle_that_is_no_word_vectors_is_refused(content: object, tmp_path: 
         load_word_vectors(str(path))
 
 
+@pytest.mark.parametrize("kind", ["__scipys", "__recursive_saveloads", "__numpys"])
+def test_companions_that_a_pickle_lists_are_never_opened(kind: str, tmp_path: Path, keyed: KeyedVectors) -> None:
+    keyed.__dict__[kind] = ["sparse"]
+    path = tmp_path / "sly.kv"
+    path.write_bytes(pickle.dumps(keyed))
+    for name in ("sly.kv.sparse.npy", "sly.kv.sparse", "sly.kv.sparse.sparse.npy"):
+        (tmp_path / name).write_bytes(pickle.dumps(_Harmful()))
+    with pytest.raises(InputError, match=r"sly\.kv could not be read as word vectors \(it lists"):
+        load_word_vectors(str(path))
+
+
+def test_vectors_beside_a_pickle_must_be_plain_numbers(tmp_path: Path, keyed: KeyedVectors) -> None:
+    path = tmp_path / "big.kv"
+    keyed.save(str(path), separately=["vectors"])
+    np.save(tmp_path / "big.kv.vectors.npy", np.array([_Harmful()], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="could not be read as word vectors"):
+        load_word_vectors(str(path))
+    np.save(tmp_path / "big.kv.vectors.npy", MATRIX[:2])
+    with pytest.raises(InputError, match="does not hold one vector a word"):
+        load_word_vectors(str(path))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
