@@ -104,7 +104,7 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
 
 def _read_csv(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
+        reader = csv.DictReader(file, strict=True)
         line = 0
         try:
             for line, fields in _with_first_line(reader):
@@ -114,6 +114,8 @@ def _read_csv(path: Path) -> Iterator[Row]:
         except UnicodeDecodeError:
             raise InputError(f"{path}, after line {line}: not UTF-8 text.") from None
         except csv.Error as error:
+            if "unexpected end of data" in str(error):
+                raise InputError(f"{path}, after line {line}: a quote is opened and never closed.") from None
             raise InputError(f"{path}, after line {line}: not valid CSV ({error}).") from None
 
 

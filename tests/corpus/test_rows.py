@@ -57,6 +57,11 @@ def test_jsonl_csv_parquet_and_gzip_give_the_same_corpus(write: Write, tmp_path:
             "line 3: id 'a' is given twice (first on line 1)",
         ),
         ("t.jsonl", "\n\n", "holds no text"),
+        (
+            "t.csv",
+            'id,text,labels\na,x,gold\nb,"y,gold\nc,z,gold\n',
+            "after line 2: a quote is opened and never closed",
+        ),
         ("t.csv", "id,text,labels\na,x,gold,extra\n", "line 2: has more cells than the header"),
         ("t.csv", 'id,text,labels\na,"one\ntwo",gold\nb,x,lead\n', "line 4: field 'labels': unknown label 'lead'"),
         ("t.parquet", "nonsense", "is not a readable Parquet file"),
