@@ -48,7 +48,14 @@ def write_jsonl(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
 
 
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a temporary file beside `path`, then put it in its place."""
+    """Let `write` fill a temporary file beside `path`, then put it in its place.
+
+    A link stays a link: what it points to is replaced. A device or a pipe is written to, never replaced.
+    """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not path.is_file():
+        _write_through(path, write)
+        return
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=_parent(path))
     os.close(handle)
     temporary = Path(name)
@@ -60,6 +67,17 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     _sync(path.parent)
+
+
+def _write_through(path: Path, write: Callable[[Path], None]) -> None:
+    """Write to something that is neither absent nor a file: a device, a pipe."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, but a file is to be written here.")
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder) / path.name
+        write(whole)
+        with whole.open("rb") as source, path.open("wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 @contextmanager
@@ -75,6 +93,8 @@ def new_folder(path: Path, kind: str, *, overwrite: bool = False) -> Iterator[Pa
         temporary.chmod(0o777 & ~_umask())
         yield temporary
         for file in sorted(temporary.rglob("*")):
+            # safetensors makes files that only their owner can read; here the umask decides.
+            file.chmod((0o777 if file.is_dir() else 0o666) & ~_umask())
             _sync(file)
         _sync(temporary)
         if path.exists():

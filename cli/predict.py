@@ -30,11 +30,14 @@ def predict(
 
     from bncl_pyg.classifier import BNCLClassifier
     from bncl_pyg.corpus import Corpus
+    from bncl_pyg.errors import InputError
     from bncl_pyg.files import write_jsonl
     from bncl_pyg.nli import read_features
 
     from .show import texts_bar
 
+    if out.exists() and out.samefile(texts):
+        raise InputError(f"{out} is the file of texts: predictions would overwrite it; choose another name.")
     classifier = BNCLClassifier.from_pretrained(model)
     if scorer is not None:
         classifier.scorer = scorer

@@ -1,7 +1,10 @@
 import os
+import stat
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.files import new_folder, read_json, write_bytes, write_file, write_json, write_manifest
@@ -60,3 +63,33 @@ def test_json_that_is_no_object_is_named(tmp_path: Path) -> None:
         read_json(tmp_path / "b.json")
     with pytest.raises(InputError, match=r"none\.json does not exist"):
         read_json(tmp_path / "none.json")
+
+
+def test_a_pipe_is_written_to_and_a_link_stays_a_link(tmp_path: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_bytes(pipe, b"through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write_bytes(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    with pytest.raises(InputError, match="is a folder, but a file is to be written"):
+        write_bytes(tmp_path, b"x")
+
+
+def test_the_umask_decides_who_may_read(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with new_folder(tmp_path / "f", "graph") as folder:
+            (folder / "inner").mkdir(mode=0o700)
+            save_file({"x": torch.zeros(1)}, folder / "inner" / "x.safetensors")
+            write_manifest(folder, "graph", {})
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "f").rglob("*")}
+    assert modes == {"inner": 0o750, "x.safetensors": 0o640, "manifest.json": 0o640}

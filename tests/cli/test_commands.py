@@ -420,6 +420,16 @@ def test_the_bundled_set_is_small_and_attributed() -> None:
     assert "Debian" in (demo_folder() / "SOURCE.md").read_text()
 
 
+def test_predictions_never_replace_their_input(bncl: Bncl, folder: Path) -> None:
+    train(bncl, folder)
+    texts = folder / "texts.jsonl"
+    before = texts.read_bytes()
+    refused(bncl("predict", folder / "model", texts, "--out", texts), "is the file of texts")
+    (folder / "link.jsonl").symlink_to(texts)
+    refused(bncl("predict", folder / "model", texts, "--out", folder / "link.jsonl"), "is the file of texts")
+    assert texts.read_bytes() == before
+
+
 def test_from_texts_to_predictions(bncl: Bncl, folder: Path) -> None:
     texts, labels, out = folder / "texts.jsonl", folder / "labels.jsonl", folder / "scored"
     made = bncl("featurize", texts, "--labels", labels, "--out", out)
