@@ -24,9 +24,7 @@ from torch import Tensor
 from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.demo import demo_folder
-from bncl_pyg.nli.cross_encoder import CrossEncoderScorer
-from bncl_pyg.nli.encoder import embedded_folder
-from bncl_pyg.nli.scorer import MAX_TOKENS, TEMPLATE, hypotheses_of
+from bncl_pyg.scorers import MAX_TOKENS, TEMPLATE, CrossEncoderScorer, embedded_folder, hypotheses_of
 
 PIPELINE = "pipeline, as people call it"
 BATCHES = (8, 16, 32)

@@ -16,10 +16,9 @@ import typer
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.results import about_this_run, footer, markdown_table, save
-from bncl_pyg.classifier import BNCLClassifier
-from bncl_pyg.nli import read_features
-from bncl_pyg.nli.featurize import featurize
-from bncl_pyg.nli.load import embedded_scorer
+from bncl_pyg.estimator import BNCLClassifier
+from bncl_pyg.features import featurize, read_features
+from bncl_pyg.scorers import embedded_scorer
 
 TEXTS = 512
 T = TypeVar("T")

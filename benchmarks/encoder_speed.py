@@ -24,11 +24,8 @@ import torch
 import typer
 
 from benchmarks.results import about_this_run, footer, markdown_table, save
-from bncl_pyg.corpus import LabelSet
-from bncl_pyg.corpus.texts import stream_texts
-from bncl_pyg.nli.encoder import SentenceEncoder, embedded_folder
-from bncl_pyg.nli.load import embedded_scorer
-from bncl_pyg.nli.scorer import TEMPLATE, hypotheses_of
+from bncl_pyg.corpus import LabelSet, stream_texts
+from bncl_pyg.scorers import TEMPLATE, SentenceEncoder, embedded_folder, embedded_scorer, hypotheses_of
 
 SETS = {"reuters21578": 135, "stackex-cooking": 517}
 ENCODED, PIPELINED, SCORED = 200, 1, 200
@@ -156,7 +153,7 @@ def _memory(data: Path, texts: int) -> float:
 
 
 def _featurize_and_tell(data: Path, count: int) -> None:
-    from bncl_pyg.nli.featurize import featurize
+    from bncl_pyg.features import featurize
 
     labels = LabelSet.read(data / "reuters21578" / "labels.jsonl")
     with tempfile.TemporaryDirectory() as folder:

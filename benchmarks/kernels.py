@@ -26,7 +26,7 @@ from torch_geometric.nn import MessagePassing
 
 from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.nn import BalancedConv
-from bncl_pyg.nn.balanced_update import SparsePattern
+from bncl_pyg.sparse import SparsePattern
 
 TEXTS = 128
 SIZES = [(135, 1_700), (294, 40_000), (4_000, 80_000), (30_000, 600_000), (100_000, 2_000_000)]

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from bncl_pyg.corpus import LabelSet
-from bncl_pyg.files import write_bytes, write_jsonl
+from bncl_pyg.persistence import write_bytes, write_jsonl
 
 SIZES = {"train": 1800, "test": 500}
 LONGEST = 600

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bncl_pyg.files import write_bytes, write_json
+from bncl_pyg.persistence import write_bytes, write_json
 
 FOLDER = Path(__file__).parent / "results"
 PACKAGES = ("torch", "torch-geometric", "transformers", "scikit-learn", "scipy", "numpy")

@@ -32,19 +32,13 @@ from torch import Tensor
 
 from benchmarks.quality.datasets import GLOVE, DataSet
 from benchmarks.results import FOLDER, about_this_run, footer, markdown_table, save
-from bncl_pyg.classifier import BNCLClassifier
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
-from bncl_pyg.evaluation import evaluate
-from bncl_pyg.evaluation.metrics import precision_at
-from bncl_pyg.graph import LabelVectors, balanced_neighbourhoods, build_graph
-from bncl_pyg.graph.embeddings import load_word_vectors, mean_of_words
-from bncl_pyg.nli import Features, read_features
-from bncl_pyg.nli.bi_encoder import BiEncoderScorer
-from bncl_pyg.nli.featurize import featurize
-from bncl_pyg.nli.head import embedded_head
-from bncl_pyg.nli.load import EMBEDDED
-from bncl_pyg.nli.scorer import hypotheses_of
+from bncl_pyg.estimator import BNCLClassifier
+from bncl_pyg.evaluation import evaluate, precision_at
+from bncl_pyg.features import Features, featurize, read_features
+from bncl_pyg.graph import LabelVectors, balanced_neighbourhoods, build_graph, load_word_vectors, mean_of_words
 from bncl_pyg.nn import BNCL
+from bncl_pyg.scorers import EMBEDDED, BiEncoderScorer, embedded_head, hypotheses_of
 from bncl_pyg.training import Recipe, Trainer, adapted_recipe
 
 CANDIDATES, NEIGHBOURS = 100, 10

@@ -27,14 +27,13 @@ from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.results import about_this_run, footer, markdown_table, save
-from bncl_pyg.classifier import BNCLClassifier
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.estimator import BNCLClassifier
+from bncl_pyg.features import Features, score_texts
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
-from bncl_pyg.nli import Features, score_texts
-from bncl_pyg.nli.load import embedded_scorer
 from bncl_pyg.nn import BNCL, BalancedConv
-from bncl_pyg.training.recipes import PAPER
-from bncl_pyg.training.trainer import Trainer
+from bncl_pyg.scorers import embedded_scorer
+from bncl_pyg.training import PAPER, Trainer
 
 TEXTS = 256
 SHARPNESS = 10

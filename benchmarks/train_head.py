@@ -4,7 +4,7 @@
 
 The folder holds `nli`, `stackex-cooking` and `goemotions`. Only training splits and `nli/eval.jsonl` are read; Reuters
 and debtags, on which the product is measured, decide nothing here. `--ship` writes the chosen head into the package
-and prints the hash to put into `bncl_pyg/nli/head.py`.
+and prints the hash to put into `bncl_pyg/scorers/head.py`.
 """
 
 import json
@@ -25,13 +25,22 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from benchmarks.results import about_this_run, footer, markdown_table, save
-from bncl_pyg.corpus import Corpus, LabelSet
-from bncl_pyg.corpus.labels import digest
-from bncl_pyg.evaluation.metrics import evaluate
-from bncl_pyg.files import sha256_of, write_file
-from bncl_pyg.nli.encoder import EMBEDDED_SHA256, SentenceEncoder
-from bncl_pyg.nli.head import EMBEDDED_FILE, CorrectedHead, CosineHead, Head, NetworkHead, save_head
-from bncl_pyg.nli.scorer import MAX_TOKENS, TEMPLATE, hypotheses_of
+from bncl_pyg.corpus import Corpus, LabelSet, digest
+from bncl_pyg.evaluation import evaluate
+from bncl_pyg.persistence import sha256_of, write_file
+from bncl_pyg.scorers import (
+    EMBEDDED_FILE,
+    EMBEDDED_SHA256,
+    MAX_TOKENS,
+    TEMPLATE,
+    CorrectedHead,
+    CosineHead,
+    Head,
+    NetworkHead,
+    SentenceEncoder,
+    hypotheses_of,
+    save_head,
+)
 
 RULE = (
     "Mean LRAP of entailment over the two training splits: the best head and those within 0.01 of it stay.",

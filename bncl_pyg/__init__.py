@@ -4,23 +4,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bncl_pyg.classifier import BNCLClassifier
     from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+    from bncl_pyg.estimator import BNCLClassifier
+    from bncl_pyg.features import Features, read_features, write_features
     from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, build_graph, embed_labels
-    from bncl_pyg.nli import Features, read_features, write_features
 
 _HOMES = {
-    "BNCLClassifier": "classifier",
+    "BNCLClassifier": "estimator",
     "Corpus": "corpus",
-    "Features": "nli",
+    "Features": "features",
     "LabelSet": "corpus",
     "SignedLabelGraph": "graph",
     "Supervision": "corpus",
     "balanced_neighbourhoods": "graph",
     "build_graph": "graph",
     "embed_labels": "graph",
-    "read_features": "nli",
-    "write_features": "nli",
+    "read_features": "features",
+    "write_features": "features",
 }
 
 __all__ = [

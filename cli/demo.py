@@ -16,11 +16,11 @@ def demo(
     ),
 ) -> None:
     """Go the whole way on bundled data: Debian packages and what they are used for."""
-    from bncl_pyg.classifier import BNCLClassifier
     from bncl_pyg.corpus import Corpus, LabelSet
     from bncl_pyg.demo import demo_folder
+    from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.evaluation import evaluate_classifier
-    from bncl_pyg.nli import read_features
+    from bncl_pyg.features import read_features
 
     from .show import metrics_table
 

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bncl_pyg.classifier import BNCLClassifier
+    from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.evaluation import BaselineInputs
 
 SHOWN = ("ebF1", "miF1", "maF1")
@@ -42,12 +42,12 @@ def evaluate(
     json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write metrics and the table by label.")] = None,
 ) -> None:
     """Show how good a model is, beside the zero-shot scores that it started from and, if asked, other methods."""
-    from bncl_pyg.classifier import BNCLClassifier
     from bncl_pyg.corpus import Corpus
     from bncl_pyg.errors import InputError
+    from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.evaluation import evaluate_classifier
-    from bncl_pyg.files import write_json
-    from bncl_pyg.nli import read_features
+    from bncl_pyg.features import read_features
+    from bncl_pyg.persistence import write_json
 
     from .show import metrics_table
 
@@ -81,8 +81,8 @@ def evaluate(
 def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "BaselineInputs":
     from bncl_pyg.corpus import Corpus
     from bncl_pyg.evaluation import BaselineInputs
-    from bncl_pyg.nli import read_features
-    from bncl_pyg.nli.encoder import SentenceEncoder
+    from bncl_pyg.features import read_features
+    from bncl_pyg.scorers import SentenceEncoder
 
     from .show import texts_bar
 

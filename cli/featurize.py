@@ -48,10 +48,9 @@ def featurize(
     A run that was stopped, even by force, goes on when the same command is given again; later texts and labels are
     added.
     """
-    from bncl_pyg.corpus import LabelSet
-    from bncl_pyg.corpus.texts import stream_texts
-    from bncl_pyg.nli.featurize import featurize as run
-    from bncl_pyg.nli.load import load_scorer, ranker_for
+    from bncl_pyg.corpus import LabelSet, stream_texts
+    from bncl_pyg.features import featurize as run
+    from bncl_pyg.scorers import load_scorer, ranker_for
 
     from .show import texts_bar
 

@@ -57,10 +57,8 @@ def build(
     """Connect labels that mean alike (friends) and labels that are far apart (enemies)."""
     from bncl_pyg.corpus import LabelSet
     from bncl_pyg.errors import InputError
-    from bncl_pyg.files import check_free
-    from bncl_pyg.graph import build_graph, embed_labels, graph_statistics, work_folder
-    from bncl_pyg.graph.build import check_options
-    from bncl_pyg.graph.embeddings import EMBEDDED
+    from bncl_pyg.graph import EMBEDDED, build_graph, check_options, embed_labels, graph_statistics, work_folder
+    from bncl_pyg.persistence import check_free
 
     from .show import blocks_bar
 
@@ -104,9 +102,8 @@ def stats(
     json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write the numbers here too.")] = None,
 ) -> None:
     """Show how dense and how balanced the graph and its neighbourhoods are."""
-    from bncl_pyg.files import write_json
-    from bncl_pyg.graph import SignedLabelGraph, graph_statistics
-    from bncl_pyg.graph.build import shortened
+    from bncl_pyg.graph import SignedLabelGraph, graph_statistics, shortened
+    from bncl_pyg.persistence import write_json
 
     from .show import out, table
 
@@ -167,8 +164,7 @@ def plot(
 ) -> None:
     """Draw the graph: friends green and close together, enemies faint red."""
     from bncl_pyg.errors import InputError
-    from bncl_pyg.graph import SignedLabelGraph
-    from bncl_pyg.graph.plot import plot_graph
+    from bncl_pyg.graph import SignedLabelGraph, plot_graph
 
     if out.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError(f"{out}: the name of the picture must end in .png, .svg or .pdf.")

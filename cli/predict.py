@@ -28,11 +28,11 @@ def predict(
     """
     import numpy as np
 
-    from bncl_pyg.classifier import BNCLClassifier
     from bncl_pyg.corpus import Corpus
     from bncl_pyg.errors import InputError
-    from bncl_pyg.files import write_jsonl
-    from bncl_pyg.nli import read_features
+    from bncl_pyg.estimator import BNCLClassifier
+    from bncl_pyg.features import read_features
+    from bncl_pyg.persistence import write_jsonl
 
     from .show import texts_bar
 

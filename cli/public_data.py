@@ -28,8 +28,11 @@ def reuters(
 
     Its text is for research use; do not pass the folder on.
     """
-    from bncl_pyg.corpus.reuters import COUNTS, FILES, RULE, read_reuters
-    from bncl_pyg.files import check_free, sha256_of
+    from bncl_pyg.corpus import REUTERS_COUNTS as COUNTS
+    from bncl_pyg.corpus import REUTERS_FILES as FILES
+    from bncl_pyg.corpus import REUTERS_RULE as RULE
+    from bncl_pyg.corpus import read_reuters
+    from bncl_pyg.persistence import check_free, sha256_of
 
     check_free(out, "dataset", overwrite=overwrite)
     splits, labels = read_reuters(folder)
@@ -66,10 +69,10 @@ def stackexchange(
 
     The dumps are CC BY-SA: attribute Stack Exchange wherever the texts are shown.
     """
-    from bncl_pyg.corpus.stackexchange import read_stackexchange
+    from bncl_pyg.corpus import read_stackexchange
     from bncl_pyg.errors import InputError
-    from bncl_pyg.files import check_free
-    from bncl_pyg.graph.embeddings import EMBEDDED, load_word_vectors
+    from bncl_pyg.graph import EMBEDDED, load_word_vectors
+    from bncl_pyg.persistence import check_free
 
     check_free(out, "dataset", overwrite=overwrite)
     if embeddings == EMBEDDED:
@@ -102,7 +105,7 @@ def _write(
     *,
     overwrite: bool,
 ) -> None:
-    from bncl_pyg.files import new_folder, write_jsonl, write_manifest
+    from bncl_pyg.persistence import new_folder, write_jsonl, write_manifest
 
     counts = {**{name: len(rows) for name, rows in splits.items()}, "labels": len(labels)}
     with new_folder(out, "dataset", overwrite=overwrite) as folder:

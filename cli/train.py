@@ -50,12 +50,11 @@ def train(
     With the recipes paper and reference, training that is stopped goes on where it was when the same command is given
     again, and ends in the same model.
     """
-    from bncl_pyg.classifier import BNCLClassifier
-    from bncl_pyg.corpus import Corpus, RoughPriors, Supervision
-    from bncl_pyg.corpus.rough import AUTO
-    from bncl_pyg.files import check_free
+    from bncl_pyg.corpus import AUTO, Corpus, RoughPriors, Supervision
+    from bncl_pyg.estimator import BNCLClassifier
+    from bncl_pyg.features import read_features
     from bncl_pyg.graph import SignedLabelGraph
-    from bncl_pyg.nli import read_features
+    from bncl_pyg.persistence import check_free
     from bncl_pyg.training import EpochLog, Recipe, adapted_recipe
 
     from .show import epochs_bar, stages_bar

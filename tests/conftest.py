@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision
-from bncl_pyg.corpus.texts import annotation_matrix
+from bncl_pyg.corpus import Corpus, LabelSet, Supervision, annotation_matrix
+from bncl_pyg.features import Features
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
-from bncl_pyg.nli import Features
 
 LABELS = LabelSet(
     ("gold", "silver", "wheat", "corn", "money", "rates"),

@@ -24,7 +24,7 @@ from benchmarks.quality.records import Records
 from benchmarks.quality.workers import measured
 from benchmarks.results import FOLDER
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import folder_lock
+from bncl_pyg.persistence import folder_lock
 
 DATASETS = ("reuters21578", "stackex-cooking", "goemotions", "debtags")
 

@@ -9,17 +9,12 @@ from typing import Any
 import torch
 
 from benchmarks.quality.vectors import RememberingEncoder
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision
-from bncl_pyg.corpus.labels import digest
+from bncl_pyg.corpus import Corpus, LabelSet, Supervision, digest
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import sha256_of
+from bncl_pyg.features import Features, featurize, read_features
 from bncl_pyg.graph import SignedLabelGraph, build_graph, embed_labels
-from bncl_pyg.nli import Features, read_features
-from bncl_pyg.nli.bi_encoder import BiEncoderScorer
-from bncl_pyg.nli.featurize import featurize
-from bncl_pyg.nli.head import embedded_head
-from bncl_pyg.nli.load import EMBEDDED
-from bncl_pyg.nli.scorer import TEMPLATE, hypotheses_of
+from bncl_pyg.persistence import sha256_of
+from bncl_pyg.scorers import EMBEDDED, TEMPLATE, BiEncoderScorer, embedded_head, hypotheses_of
 
 GLOVE = "glove6B-100d-core.f16.npy"
 FILES = ("labels.jsonl", "train.jsonl", "test.jsonl")

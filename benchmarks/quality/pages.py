@@ -30,7 +30,7 @@ from benchmarks.quality.plan import (
 from benchmarks.quality.printed import STAND_IN, printed
 from benchmarks.results import markdown_table
 from bncl_pyg.evaluation import Metrics, Reliability
-from bncl_pyg.files import read_json, write_bytes
+from bncl_pyg.persistence import read_json, write_bytes
 
 HEADLINE = ("ebF1", "miF1", "maF1")
 LITERAL = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.quality.pages import HEADLINE, Outcomes, calibrated, calibration_error
 from benchmarks.quality.plan import DEFAULT, FREE, LEVELS, RECIPES, SETFIT, TAUGHT, baseline_trial
-from bncl_pyg.files import write_file
+from bncl_pyg.persistence import write_file
 
 LEARNERS = [name for name in TAUGHT if name != SETFIT]  # SetFit is measured at one level only
 COLOURS = ("#111111", "#c1272d", "#e08b1d", "#0b6e99", "#4c9f70", "#7b4fa3", "#8a6d3b")

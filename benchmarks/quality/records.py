@@ -9,7 +9,7 @@ from benchmarks.quality.plan import REVISION, Trial, revision_of
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import about_this_run
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import read_json, write_bytes
+from bncl_pyg.persistence import read_json, write_bytes
 
 
 class Records:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncl_pyg.evaluation.baselines import Evidence
-from bncl_pyg.nli.encoder import embedded_folder
-from bncl_pyg.nli.scorer import MAX_TOKENS
+from bncl_pyg.scorers import MAX_TOKENS, embedded_folder
 
 PAIRS_A_TEXT = 20
 """How many pairs of like and of unlike texts each annotated text is put into, as in the publication."""

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.plan import COSINE_QUANTILE, DEFAULT, ESTIMATED, SETFIT, Rough, Trial, group_of, grouped
-from bncl_pyg.corpus import RoughPriors, Supervision
-from bncl_pyg.corpus.rough import WORDS
+from bncl_pyg.corpus import WORDS, RoughPriors, Supervision
 from bncl_pyg.evaluation import Metrics, Reliability, evaluate, reliability
 from bncl_pyg.evaluation.baselines import BASELINES, Evidence, prevalence_quantile
+from bncl_pyg.features import Features
 from bncl_pyg.graph import balanced_neighbourhoods
-from bncl_pyg.nli import Features
 from bncl_pyg.nn import BNCL
 from bncl_pyg.training import (
     DefaultRecipe,
@@ -33,9 +32,9 @@ from bncl_pyg.training import (
     Start,
     Trainer,
     adapted_recipe,
+    estimated_cardinality,
     supervise,
 )
-from bncl_pyg.training.priors import estimated_cardinality
 
 RESET_PEAK = Path("/proc/self/clear_refs")
 _started: dict[tuple[Path, str], tuple[DefaultTrainer, Start, float, int]] = {}

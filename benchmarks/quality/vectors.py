@@ -7,9 +7,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from bncl_pyg.corpus.labels import digest
-from bncl_pyg.files import write_file
-from bncl_pyg.nli.encoder import SentenceEncoder, embedded_folder
+from bncl_pyg.corpus import digest
+from bncl_pyg.persistence import write_file
+from bncl_pyg.scorers import SentenceEncoder, embedded_folder
 
 BLOCK_TEXTS = 1024
 """How many texts are kept in one file: what is lost when a run is killed."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bncl_pyg.corpus.rows import Row, read_lines, read_rows
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import write_jsonl
+from bncl_pyg.persistence import write_jsonl
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bncl_pyg.corpus.labels import LabelSet
 from bncl_pyg.corpus.supervision import Supervision, checked_cardinality, checked_share
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import read_json
+from bncl_pyg.persistence import read_json
 
 AUTO = "auto"
 WORDS = ("almost unseen", "uncommon", "standard", "common")

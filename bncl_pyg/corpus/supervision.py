@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from bncl_pyg.corpus.labels import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import write_json
+from bncl_pyg.persistence import write_json
 
 log = logging.getLogger(__name__)
 

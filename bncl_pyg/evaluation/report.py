@@ -8,10 +8,9 @@ from typing import Any
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from bncl_pyg.classifier import BNCLClassifier
-from bncl_pyg.corpus import Corpus, rows_of
-from bncl_pyg.corpus.labels import digest
+from bncl_pyg.corpus import Corpus, digest, rows_of
 from bncl_pyg.errors import InputError
+from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation.baselines import Evidence, run_baselines
 from bncl_pyg.evaluation.metrics import (
     Decisions,
@@ -24,7 +23,7 @@ from bncl_pyg.evaluation.metrics import (
     precision_at,
     reliability,
 )
-from bncl_pyg.nli import Features
+from bncl_pyg.features import Features
 
 log = logging.getLogger(__name__)
 

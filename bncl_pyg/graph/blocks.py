@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import LOCK, MANIFEST, folder_lock, read_manifest, write_bytes, write_manifest
+from bncl_pyg.persistence import LOCK, MANIFEST, folder_lock, read_manifest, write_bytes, write_manifest
 
 log = logging.getLogger(__name__)
 

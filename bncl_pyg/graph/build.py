@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bncl_pyg.corpus.labels import LabelSet
+from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph.blocks import Progress, Work
 from bncl_pyg.graph.embeddings import LabelVectors, embed_labels

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncl_pyg.corpus.labels import LabelSet
-from bncl_pyg.corpus.rows import read_lines
+from bncl_pyg.corpus import LabelSet, read_lines
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph.blocks import Arrays, Progress, Work, hash_of
 
@@ -57,7 +56,7 @@ def embed_labels(
     """
     if source != EMBEDDED:
         return mean_of_words(labels, load_word_vectors(source), source=Path(source).name)
-    from bncl_pyg.nli.encoder import SentenceEncoder
+    from bncl_pyg.scorers import SentenceEncoder
 
     encoder = SentenceEncoder.embedded()
 

@@ -7,8 +7,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from bncl_pyg.files import write_file
 from bncl_pyg.graph.signed import FRIEND, SignedLabelGraph
+from bncl_pyg.persistence import write_file
 
 FRIEND_COLOUR, ENEMY_COLOUR, NODE_COLOUR = "#2a7f4f", "#c0392b", "#34495e"
 

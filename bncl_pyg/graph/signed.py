@@ -15,8 +15,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_file, write_manifest
 from bncl_pyg.graph.walks import Neighbourhood, from_tensors, to_tensors
+from bncl_pyg.persistence import new_folder, read_manifest, sha256_of, write_file, write_manifest
 
 FRIEND, ENEMY = 1, -1
 EDGES, NEIGHBOURHOODS = "graph.safetensors", "neighbourhoods.safetensors"

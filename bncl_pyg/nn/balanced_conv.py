@@ -10,7 +10,8 @@ from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood, ranges, starts_of
+from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood
+from bncl_pyg.sparse import ranges, starts_of
 
 Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 

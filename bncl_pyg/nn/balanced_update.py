@@ -11,65 +11,20 @@ What limits the speed is how fast the neighbours' states come from memory. Three
 - All four sums of an update are one product, so that little is done between the products.
 """
 
-import warnings
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from bncl_pyg.sparse import SparsePattern
+
 CACHED, LEAST_TEXTS = 4 * 2**20, 16
 """One channel's states of the texts that are updated at once take about so many bytes; at least so many texts are,
 since the edges are read once for all of them."""
 LARGE = 2**17
 """From so many numbers on, a second thread is worth waking."""
-
-
-class SparsePattern:
-    """Where a sparse matrix has entries, by rows and (for the backward) by columns.
-
-    Args:
-        rows: (entries,), sorted; within a row sorted by column.
-        columns: (entries,).
-        shape: of the matrix.
-        by_columns: whether the transpose is wanted too.
-    """
-
-    def __init__(self, rows: Tensor, columns: Tensor, shape: tuple[int, int], *, by_columns: bool = True) -> None:
-        self.shape = shape
-        self.row_starts = starts_of(rows, shape[0]).to(torch.int32)
-        # All kernels take 32-bit indices; some would convert 64-bit ones at every call.
-        self.columns = columns.to(torch.int32)
-        if not by_columns:
-            return
-        by_column = torch.argsort(self.columns, stable=True)
-        self.by_column = by_column.to(torch.int32)
-        self.column_starts = starts_of(columns, shape[1]).to(torch.int32)
-        self.rows_by_column = rows[by_column].to(torch.int32)
-
-    def matrix(self, values: Tensor) -> Tensor:
-        """Return the CSR matrix with these values, (entries,)."""
-        return _csr(self.row_starts, self.columns, values, self.shape)
-
-    def sorted_by_column(self, values: Tensor) -> Tensor:
-        """Return the values in the order in which the transpose has them."""
-        return values.index_select(0, self.by_column)
-
-    def product(self, values: Tensor, states: Tensor) -> Tensor:
-        """Return the matrix with these values times the states, (columns, texts)."""
-        return _weighted_sums(states, self.columns, self.row_starts, values)
-
-    def transposed_product(self, values_by_column: Tensor, states: Tensor) -> Tensor:
-        """Return the transpose times the states, (rows, texts); the values come from `sorted_by_column`."""
-        return _weighted_sums(states, self.rows_by_column, self.column_starts, values_by_column)
-
-    def add_sampled(self, sums: Tensor, left: Tensor, right: Tensor) -> None:
-        """Add left[row] · right[column] to every entry's sum; left is (rows, texts), right (columns, texts)."""
-        if len(sums):
-            matrix = self.matrix(sums)
-            torch.sparse.sampled_addmm(matrix, left, right.t(), out=matrix)
 
 
 class SparseHood:
@@ -190,40 +145,3 @@ def _copy(into: Tensor, states: Tensor) -> None:
     along = int(states.shape[1] > states.shape[0])
     for place, part in zip(into.tensor_split(2, along), states.tensor_split(2, along), strict=True):
         place.copy_(part)
-
-
-def _weighted_sums(states: Tensor, places: Tensor, starts: Tensor, values: Tensor) -> Tensor:
-    """Return for every slice of `places` the weighted sum of these rows of the states, (places, texts)."""
-    if not len(places):
-        return states.new_zeros(len(starts) - 1, states.shape[1])
-    # Sums (mode 0) with a weight a row; the last start is the end.
-    sums: Tensor = torch.embedding_bag(states, places, starts, False, 0, False, values, True)[0]
-    return sums
-
-
-def starts_of(places: Tensor, count: int) -> Tensor:
-    """Return where each place's entries begin once they are sorted by place, and the end; int64, (count + 1,)."""
-    starts = torch.zeros(count + 1, dtype=torch.int64)
-    starts[1:] = torch.bincount(places, minlength=count).cumsum(0)
-    return starts
-
-
-def ranges(firsts: Tensor, lengths: Tensor) -> Tensor:
-    """Return the numbers of many ranges, one range after the other; int64."""
-    before = lengths.cumsum(0) - lengths
-    return torch.arange(int(lengths.sum())) + (firsts - before).repeat_interleave(lengths)
-
-
-def _csr(starts: Tensor, places: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    _hear_of_beta_state()
-    return torch.sparse_csr_tensor(starts, places, values, size=shape, check_invariants=False)
-
-
-@cache
-def _hear_of_beta_state() -> None:
-    """Make the first CSR matrix: torch says then, once, that they are in beta state."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-        nothing = torch.zeros(1, dtype=torch.int32)
-        torch.sparse_csr_tensor(nothing, nothing[:0], torch.zeros(0), size=(0, 0), check_invariants=False)

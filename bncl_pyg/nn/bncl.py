@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bncl_pyg.graph.walks import Neighbourhood
+from bncl_pyg.graph import Neighbourhood
 from bncl_pyg.nn.balanced_conv import BalancedConv, Path, update
 
 

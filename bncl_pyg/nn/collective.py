@@ -7,10 +7,9 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from bncl_pyg.nn.pairs import AllPairs, Pairs
+from bncl_pyg.features import AllPairs, Pairs, WordAxes, text_inputs
 from bncl_pyg.nn.projection import CollectiveProjection
 from bncl_pyg.nn.signed_messages import SignedMessages
-from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
 
 SMALL = 1e-6
 LEAST_SPREAD = 1e-3

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import binary_cross_entropy
 
-from bncl_pyg.nn.pairs import AllPairs, Pairs
+from bncl_pyg.features import AllPairs, Pairs
 
 FLOOR = 1e-6
 """The smallest number whose logarithm is taken: a state can be exactly 0."""

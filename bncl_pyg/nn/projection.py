@@ -10,7 +10,7 @@ cent off.
 import torch
 from torch import Tensor
 
-from bncl_pyg.nn.pairs import AllPairs, Pairs, reachable, row_blocks
+from bncl_pyg.features import AllPairs, Pairs, reachable, row_blocks
 
 FIRST_STEPS, LATER_STEPS, ROUNDS = 8, 2, 8
 LARGEST_STEP, LARGEST_OFFSET = 2.0, 40.0

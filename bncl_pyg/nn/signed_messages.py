@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch_geometric.nn import MessagePassing
 
-from bncl_pyg.nn.balanced_update import SparsePattern
-from bncl_pyg.nn.pairs import Pairs
+from bncl_pyg.features import Pairs
+from bncl_pyg.sparse import SparsePattern
 
 
 class SignedMessages(MessagePassing):

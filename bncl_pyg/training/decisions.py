@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor
 
-from bncl_pyg.nn import CollectiveProjection
-from bncl_pyg.nn.collective import FARTHEST, decided
-from bncl_pyg.nn.pairs import Pairs, reachable
+from bncl_pyg.features import Pairs, reachable
+from bncl_pyg.nn import FARTHEST, CollectiveProjection, decided
 
 MOST_WIDENED, STEPS_OF_WIDENING = (1.0, 2.0), 6
 """By which factors λ may be multiplied so that decisions are as many as they should be, and how finely it is found."""

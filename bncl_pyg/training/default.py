@@ -15,12 +15,17 @@ from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from bncl_pyg.corpus import RoughPriors, Supervision
 from bncl_pyg.errors import InputError
+from bncl_pyg.features import Features, Pairs, WordAxes, pairs_of, row_blocks, text_inputs
 from bncl_pyg.graph import SignedLabelGraph
-from bncl_pyg.nli import Features
-from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreScale, SignedMessages
-from bncl_pyg.nn.collective import FARTHEST, decided, free_logits
-from bncl_pyg.nn.pairs import Pairs, pairs_of, row_blocks
-from bncl_pyg.nn.text_inputs import WordAxes, text_inputs
+from bncl_pyg.nn import (
+    FARTHEST,
+    CollectiveModel,
+    CollectiveProjection,
+    ScoreScale,
+    SignedMessages,
+    decided,
+    free_logits,
+)
 from bncl_pyg.training.decisions import clearly_worse, expected_thresholds, widened
 from bncl_pyg.training.priors import adding_up, estimated_prevalence, guessed, pooled, settled
 from bncl_pyg.training.regression import Inputs, Regression, regress

@@ -7,14 +7,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bncl_pyg.corpus import RoughPriors, Supervision
-from bncl_pyg.corpus.rough import WORDS
+from bncl_pyg.corpus import WORDS, RoughPriors, Supervision
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli import Features
-from bncl_pyg.nli.words import word_counts
-from bncl_pyg.nn.collective import log_odds
-from bncl_pyg.nn.pairs import pairs_of
-from bncl_pyg.nn.projection import solve_text_offsets
+from bncl_pyg.features import Features, pairs_of, word_counts
+from bncl_pyg.nn import log_odds, solve_text_offsets
 from bncl_pyg.training.regression import Inputs, regress
 
 SLOPE, LATER_SLOPE = 5.0, 3.5

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from bncl_pyg.nn.pairs import AllPairs, PairBlock, Pairs
+from bncl_pyg.features import AllPairs, PairBlock, Pairs
 
 LEAST_CURVATURE = 1e-6
 

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from bncl_pyg.corpus import Corpus, Supervision, rows_of
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli import Features
+from bncl_pyg.features import Features
 
 
 class Setting(StrEnum):

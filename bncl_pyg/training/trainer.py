@@ -16,10 +16,9 @@ from torch import Tensor
 
 from bncl_pyg.corpus import Supervision
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import write_file
-from bncl_pyg.nli import Features
+from bncl_pyg.features import Candidates, Features, Pairs, pairs_of, reachable
 from bncl_pyg.nn import BNCL, CollectiveLoss, choose_sharpness
-from bncl_pyg.nn.pairs import Candidates, Pairs, pairs_of, reachable
+from bncl_pyg.persistence import write_file
 from bncl_pyg.training.recipes import Recipe
 
 FEW_NUMBERS, TRIED_STEPS = 2**15, 8

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision
-from bncl_pyg.corpus.texts import annotation_matrix
+from bncl_pyg.corpus import Corpus, LabelSet, Supervision, annotation_matrix
 from bncl_pyg.evaluation.baselines import Evidence
-from bncl_pyg.nli import Features
+from bncl_pyg.features import Features
 
 pytest.importorskip("setfit")
 

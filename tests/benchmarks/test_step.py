@@ -3,8 +3,8 @@ import json
 from benchmarks.results import FOLDER
 from benchmarks.step import as_markdown, timed_epochs
 from bncl_pyg.corpus import Supervision
+from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph
-from bncl_pyg.nli import Features
 
 
 def test_the_committed_page_is_what_its_json_says() -> None:

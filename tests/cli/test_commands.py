@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.demo import demo_folder
+from bncl_pyg.features import Features, write_features
 from bncl_pyg.graph import SignedLabelGraph
-from bncl_pyg.nli import Features, write_features
-from bncl_pyg.nli.encoder import SentenceEncoder
+from bncl_pyg.scorers import SentenceEncoder
 from bncl_pyg.training import Trainer
 
 Bncl = Callable[..., Result]

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from bncl_cli.public_data import reuters
 
-from bncl_pyg.corpus import Corpus, LabelSet
-from bncl_pyg.corpus.reuters import DESCRIPTIONS_FILE, FILES, TOPICS_FILE, read_reuters
+from bncl_pyg.corpus import Corpus, LabelSet, read_reuters
+from bncl_pyg.corpus.reuters import DESCRIPTIONS_FILE, FILES, TOPICS_FILE
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import read_manifest
+from bncl_pyg.persistence import read_manifest
 
 Distribution = Callable[[Mapping[int, str | bytes]], Path]
 

@@ -9,10 +9,9 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from bncl_cli.public_data import stackexchange
 
-from bncl_pyg.corpus import Corpus, LabelSet
-from bncl_pyg.corpus.stackexchange import read_stackexchange
+from bncl_pyg.corpus import Corpus, LabelSet, read_stackexchange
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import read_manifest
+from bncl_pyg.persistence import read_manifest
 
 Write = Callable[..., Path]
 

@@ -22,7 +22,7 @@ from bncl_pyg.evaluation.baselines import (
     run_baselines,
     top_cardinality,
 )
-from bncl_pyg.nli import Features
+from bncl_pyg.features import Features
 
 
 @pytest.fixture(scope="module")

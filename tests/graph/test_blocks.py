@@ -11,8 +11,18 @@ import torch
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph import BlockLog, LabelVectors, SignedLabelGraph, build_graph, edges, embed_labels, embeddings, prune
-from bncl_pyg.graph.blocks import Arrays, Work, hash_of, work_folder
+from bncl_pyg.graph import (
+    BlockLog,
+    LabelVectors,
+    SignedLabelGraph,
+    build_graph,
+    edges,
+    embed_labels,
+    embeddings,
+    prune,
+    work_folder,
+)
+from bncl_pyg.graph.blocks import Arrays, Work, hash_of
 
 LABELS = LabelSet(*(tuple(f"l{place}" for place in range(50)) for _ in range(2)))
 VECTORS = LabelVectors(np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32), "random")

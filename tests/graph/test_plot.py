@@ -4,8 +4,8 @@ import networkx as nx
 import numpy as np
 from matplotlib.image import imread
 
-from bncl_pyg.graph import SignedLabelGraph
-from bncl_pyg.graph.plot import _short, _without_overlap, plot_graph
+from bncl_pyg.graph import SignedLabelGraph, plot_graph
+from bncl_pyg.graph.plot import _short, _without_overlap
 
 
 def test_a_picture_with_both_colours(graph: SignedLabelGraph, tmp_path: Path) -> None:

@@ -3,9 +3,9 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from bncl_pyg.nn import ScoreScale
-from bncl_pyg.nn.collective import decided
-from bncl_pyg.nn.text_inputs import RANK, WordAxes, text_inputs
+from bncl_pyg.features import WordAxes, text_inputs
+from bncl_pyg.features.text_inputs import RANK
+from bncl_pyg.nn import ScoreScale, decided
 
 
 def test_scores_are_standardised_label_by_label() -> None:

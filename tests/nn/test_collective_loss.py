@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bncl_pyg.features import Candidates
 from bncl_pyg.nn import CollectiveLoss, choose_sharpness
-from bncl_pyg.nn.pairs import Candidates
 
 
 @settings(max_examples=50, deadline=None)

@@ -4,9 +4,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncl_pyg.nn import CollectiveProjection, pairs
-from bncl_pyg.nn.pairs import AllPairs
-from bncl_pyg.nn.projection import solve_label_offsets, solve_text_offsets
+from bncl_pyg.features import AllPairs, pairs
+from bncl_pyg.nn import CollectiveProjection, solve_text_offsets
+from bncl_pyg.nn.projection import solve_label_offsets
 
 
 @given(st.integers(0, 10_000), st.floats(0.5, 6))

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from bncl_pyg.features import AllPairs, Pairs, pairs_of
 from bncl_pyg.nn import CollectiveProjection
-from bncl_pyg.nn.pairs import AllPairs, Pairs, pairs_of
 from bncl_pyg.training.decisions import clearly_worse, expected_thresholds, highest_f1, widened
 
 TEXTS = 4000

@@ -8,15 +8,13 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
-from bncl_pyg.classifier import BNCLClassifier
 from bncl_pyg.corpus import Corpus, LabelSet, RoughPriors, Supervision
 from bncl_pyg.errors import InputError
+from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import Metrics, evaluate, reliability
+from bncl_pyg.features import Features, reachable, word_counts
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
-from bncl_pyg.nli import Features
-from bncl_pyg.nli.words import word_counts
 from bncl_pyg.nn import CollectiveModel
-from bncl_pyg.nn.pairs import reachable
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
 from bncl_pyg.training.default import _common
 from bncl_pyg.training.priors import (

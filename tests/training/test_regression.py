@@ -3,8 +3,8 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from bncl_pyg.nn.pairs import AllPairs
-from bncl_pyg.training.regression import Inputs, regress
+from bncl_pyg.features import AllPairs
+from bncl_pyg.training import Inputs, regress
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 
 from bncl_pyg.corpus import Corpus, Supervision
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli import Features
+from bncl_pyg.features import Features
 from bncl_pyg.training import Setting, supervise
 
 

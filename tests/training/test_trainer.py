@@ -8,11 +8,19 @@ import torch
 
 from bncl_pyg.corpus import Corpus, Supervision
 from bncl_pyg.errors import InputError
+from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
-from bncl_pyg.nli import Features
 from bncl_pyg.nn import BNCL, BalancedConv
-from bncl_pyg.training import RECIPES, Checkpoint, EpochLog, Recipe, Trainer, adapted_recipe, find_recipe
-from bncl_pyg.training.recipes import recipe_from_dict
+from bncl_pyg.training import (
+    RECIPES,
+    Checkpoint,
+    EpochLog,
+    Recipe,
+    Trainer,
+    adapted_recipe,
+    find_recipe,
+    recipe_from_dict,
+)
 
 PAPER = dataclasses.replace(RECIPES["paper"], epochs=6, decay_every=2, batch=16)
 

@@ -15,7 +15,7 @@ from bncl_pyg.evaluation.baselines.linear import EncoderLogistic, TfidfSVC
 from bncl_pyg.evaluation.baselines.ml_aram import MLARAM
 from bncl_pyg.evaluation.baselines.ml_knn import MLkNN
 from bncl_pyg.evaluation.baselines.thresholds import prevalence_quantile, top_cardinality
-from bncl_pyg.nli import Features
+from bncl_pyg.features import Features
 
 
 @dataclass(frozen=True)

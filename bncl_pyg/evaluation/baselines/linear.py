@@ -11,8 +11,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.evaluation.metrics import evaluate
-from bncl_pyg.training.regression import Inputs, regress
+from bncl_pyg.evaluation import evaluate
+from bncl_pyg.training import Inputs, regress
 
 STRENGTHS = (1.0, 10.0, 100.0)
 HELD_OUT = 5

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import sha256_of, write_file
-from bncl_pyg.nli.encoder import EMBEDDED_SHA256
+from bncl_pyg.persistence import sha256_of, write_file
+from bncl_pyg.scorers.encoder import EMBEDDED_SHA256
 
 FILE = "head.safetensors"
 """The name of a head's file inside a folder."""

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bncl_pyg.corpus.labels import LabelSet
+from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli.scorer import TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
-from bncl_pyg.nli.store import Dtype, FeatureStore, Span, TextIndex, label_name, text_hash, writing
-from bncl_pyg.nli.words import word_counts
+from bncl_pyg.features.store import Dtype, FeatureStore, Span, TextIndex, label_name, text_hash, writing
+from bncl_pyg.features.words import word_counts
+from bncl_pyg.scorers import TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
 
 SAMPLE_TEXTS, SAMPLE_SHARE = 50, 0.1
 """The recall of candidates is estimated on so many texts, or on fewer if scoring them in full would cost more than this

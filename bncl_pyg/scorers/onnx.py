@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import new_folder, read_manifest, write_manifest
+from bncl_pyg.persistence import new_folder, read_manifest, write_manifest
 
 OPSET = 23
 """The first with an operator for attention, which ONNX Runtime computes faster than the operator's parts."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from bncl_pyg.nn.balanced_update import SparsePattern, ranges, starts_of
+from bncl_pyg.sparse import SparsePattern, ranges, starts_of
 
 BLOCK_LABELS = 4096
 """How many labels are fitted at once where texts have candidates."""

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bncl_pyg.nli.encoder import SentenceEncoder
-from bncl_pyg.nli.head import Head
-from bncl_pyg.nli.scorer import best_candidates
+from bncl_pyg.scorers.encoder import SentenceEncoder
+from bncl_pyg.scorers.head import Head
+from bncl_pyg.scorers.scorer import best_candidates
 
 COSINES_AT_ONCE = 1 << 24
 """It bounds the memory that choosing candidates takes."""

@@ -7,9 +7,17 @@ from safetensors.torch import save_file
 from torch.nn.functional import normalize
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli import head as module
-from bncl_pyg.nli.encoder import SentenceEncoder
-from bncl_pyg.nli.head import CorrectedHead, CosineHead, Head, NetworkHead, embedded_head, load_head, save_head
+from bncl_pyg.scorers import (
+    CorrectedHead,
+    CosineHead,
+    Head,
+    NetworkHead,
+    SentenceEncoder,
+    embedded_head,
+    load_head,
+    save_head,
+)
+from bncl_pyg.scorers import head as module
 
 
 def made(kind: str) -> Head:

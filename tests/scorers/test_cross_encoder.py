@@ -37,7 +37,8 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli.cross_encoder import CrossEncoderScorer, _layout, token_batches
+from bncl_pyg.scorers import CrossEncoderScorer
+from bncl_pyg.scorers.cross_encoder import _layout, token_batches
 
 FAMILIES = ("bert", "roberta", "bart", "deberta-v2", "xlnet")
 NAMES = {0: "contradiction", 1: "neutral", 2: "entailment"}

@@ -17,19 +17,23 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from bncl_pyg.corpus import Corpus, LabelSet, RoughPriors, Supervision
-from bncl_pyg.corpus.labels import digest
-from bncl_pyg.corpus.rows import read_rows
+from bncl_pyg.corpus import Corpus, LabelSet, RoughPriors, Supervision, digest, read_rows
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import new_folder, read_manifest, sha256_of, write_json, write_jsonl, write_manifest
+from bncl_pyg.features import Features, pairs_of, score_texts
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, default_graph
-from bncl_pyg.hub import local_folder
-from bncl_pyg.nli import Features, load_scorer, score_texts
-from bncl_pyg.nli.scorer import TEMPLATE, Scorer
-from bncl_pyg.nn import BNCL, CollectiveModel
-from bncl_pyg.nn.collective import as_state, decided, from_state
-from bncl_pyg.nn.pairs import pairs_of
+from bncl_pyg.nn import BNCL, CollectiveModel, as_state, decided, from_state
+from bncl_pyg.persistence import (
+    local_folder,
+    new_folder,
+    read_manifest,
+    sha256_of,
+    write_json,
+    write_jsonl,
+    write_manifest,
+)
+from bncl_pyg.scorers import TEMPLATE, Scorer, load_scorer
 from bncl_pyg.training import (
+    AnyRecipe,
     Checkpoint,
     DefaultRecipe,
     DefaultTrainer,
@@ -40,9 +44,9 @@ from bncl_pyg.training import (
     Trainer,
     check_given,
     find_recipe,
+    recipe_from_dict,
     supervise,
 )
-from bncl_pyg.training.recipes import AnyRecipe, recipe_from_dict
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,7 @@ import torch
 from transformers import AutoTokenizer, BertModel
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli import encoder
-from bncl_pyg.nli.encoder import SentenceEncoder
+from bncl_pyg.scorers import SentenceEncoder, encoder
 
 
 def test_batches_give_the_same_vectors_as_one_text_at_a_time(

@@ -6,9 +6,9 @@ import torch
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli import onnx_backend
-from bncl_pyg.nli.cross_encoder import CrossEncoderScorer
-from bncl_pyg.nli.onnx_backend import check_installed, run_with_onnx
+from bncl_pyg.scorers import CrossEncoderScorer, run_with_onnx
+from bncl_pyg.scorers import onnx as onnx_backend
+from bncl_pyg.scorers.onnx import check_installed
 
 needs_onnx = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("onnxruntime", "onnx", "onnxscript")),

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import new_folder, read_json, write_bytes, write_file, write_json, write_manifest
+from bncl_pyg.persistence import new_folder, read_json, write_bytes, write_file, write_json, write_manifest
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:

@@ -16,10 +16,9 @@ from torch import Tensor
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import folder_lock
-from bncl_pyg.nli import read_features
-from bncl_pyg.nli.featurize import featurize
-from bncl_pyg.nli.scorer import best_candidates, hypotheses_of
+from bncl_pyg.features import featurize, read_features
+from bncl_pyg.persistence import folder_lock
+from bncl_pyg.scorers import best_candidates, hypotheses_of
 
 
 class HashScorer:
@@ -292,7 +291,7 @@ def test_candidates_are_the_rankers_best(tmp_path: Path) -> None:
 
 
 def test_labels_are_encoded_once_in_blocks_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bncl_pyg.nli.store.BLOCK_LABELS", 3)
+    monkeypatch.setattr("bncl_pyg.features.store.BLOCK_LABELS", 3)
     path, labels = tmp_path / "f", labels_of(8)
     told: list[tuple[int, int]] = []
 
@@ -361,7 +360,7 @@ KILLED = """
     import torch
     sys.path.insert(0, sys.argv[1])
     from test_featurize import HashScorer, labels_of, texts_of
-    from bncl_pyg.nli.featurize import featurize
+    from bncl_pyg.features.featurize import featurize
     torch.set_num_threads(1)
 
     class Slow(HashScorer):

@@ -32,10 +32,11 @@ from safetensors.torch import load_file, save
 from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
-from bncl_pyg.corpus.labels import LabelSet
-from bncl_pyg.corpus.rows import read_rows
+from bncl_pyg.corpus import LabelSet, read_rows
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import (
+from bncl_pyg.features.features import Features
+from bncl_pyg.features.words import BUCKETS
+from bncl_pyg.persistence import (
     LOCK,
     MANIFEST,
     folder_lock,
@@ -45,8 +46,6 @@ from bncl_pyg.files import (
     write_jsonl,
     write_manifest,
 )
-from bncl_pyg.nli.features import Features
-from bncl_pyg.nli.words import BUCKETS
 
 log = logging.getLogger(__name__)
 

@@ -3,18 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch import Tensor
-
-from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import read_json
-from bncl_pyg.hub import local_folder
-from bncl_pyg.nli.features import Features
-from bncl_pyg.nli.scorer import MAX_TOKENS, TEMPLATE, Scorer, hypotheses_of
-from bncl_pyg.nli.words import word_counts
+from bncl_pyg.persistence import local_folder, read_json
+from bncl_pyg.scorers.scorer import MAX_TOKENS, Scorer
 
 if TYPE_CHECKING:
-    from bncl_pyg.nli.bi_encoder import BiEncoderScorer
+    from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
 
 EMBEDDED = "embedded"
 SCALE, MIDDLE = 20.0, 0.38
@@ -44,16 +38,16 @@ def load_scorer(
     folder = local_folder(name, "a language model", NEEDED)
     architectures = read_json(folder / "config.json").get("architectures") or []
     if any(str(kind).endswith("ForSequenceClassification") for kind in architectures):
-        from bncl_pyg.nli.cross_encoder import CrossEncoderScorer
+        from bncl_pyg.scorers.cross_encoder import CrossEncoderScorer
 
         return CrossEncoderScorer(
             folder, name=_shown(name), max_tokens=max_tokens, label_map=label_map, backend=backend
         )
     if label_map is not None:
         raise InputError(f"{name} is a sentence encoder, which has no outputs that --label-map could name.")
-    from bncl_pyg.nli.bi_encoder import BiEncoderScorer
-    from bncl_pyg.nli.encoder import EMBEDDED_SHA256, SentenceEncoder
-    from bncl_pyg.nli.head import CosineHead, embedded_head
+    from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
+    from bncl_pyg.scorers.encoder import EMBEDDED_SHA256, SentenceEncoder
+    from bncl_pyg.scorers.head import CosineHead, embedded_head
 
     encoder = SentenceEncoder(folder, max_tokens, backend)
     # The embedded head knows the embedded encoder's vectors; of another encoder, only the cosine can be trusted.
@@ -63,9 +57,9 @@ def load_scorer(
 
 def embedded_scorer(max_tokens: int = MAX_TOKENS, backend: str = "torch") -> "BiEncoderScorer":
     """Load the scorer that needs no download."""
-    from bncl_pyg.nli.bi_encoder import BiEncoderScorer
-    from bncl_pyg.nli.encoder import SentenceEncoder
-    from bncl_pyg.nli.head import embedded_head
+    from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
+    from bncl_pyg.scorers.encoder import SentenceEncoder
+    from bncl_pyg.scorers.head import embedded_head
 
     return BiEncoderScorer(SentenceEncoder.embedded(max_tokens, backend), embedded_head(), EMBEDDED)
 
@@ -73,39 +67,6 @@ def embedded_scorer(max_tokens: int = MAX_TOKENS, backend: str = "torch") -> "Bi
 def ranker_for(scorer: Scorer) -> Scorer:
     """Return what chooses candidates for a scorer: itself, or the embedded one if it is slow."""
     return scorer if scorer.block_texts >= QUICK else embedded_scorer()
-
-
-def score_texts(
-    corpus: Corpus,
-    labels: LabelSet,
-    scorer: Scorer,
-    template: str = TEMPLATE,
-    *,
-    candidates: int | None = None,
-    hypotheses: Tensor | None = None,
-) -> Features:
-    """Score texts in memory; for many texts, `featurize` keeps them on disk.
-
-    Args:
-        corpus: the texts.
-        labels: the labels.
-        scorer: what reads them.
-        template: how a label becomes a hypothesis.
-        candidates: how many labels a text keeps; all, if not given.
-        hypotheses: what the scorer's encoder made of the labels earlier, (labels, dimensions); found anew, if not
-            given.
-    """
-    said = hypotheses_of(labels.descriptions, template)
-    if hypotheses is not None:
-        scorer.know(said, hypotheses)
-    best = None if candidates is None else ranker_for(scorer).best(corpus.texts, said, candidates)
-    entailment, contradiction = scorer.score(corpus.texts, said, best)
-    about = {**scorer.about(), "template": template}
-    vectors = scorer.vectors(corpus.texts)
-    # Rounded as in a store, so that a text is the same text either way.
-    vectors = None if vectors is None else vectors.half().float()
-    words = word_counts(corpus.texts)
-    return Features(corpus.ids, labels, entailment, contradiction, about, vectors, words, best, hypotheses)
 
 
 def _shown(name: str) -> str:

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.files import read_json
-from bncl_pyg.hub import local_folder
-from bncl_pyg.nli.onnx_backend import cached_onnx, check_installed, run_with_onnx
-from bncl_pyg.nli.scorer import MAX_TOKENS, best_candidates
+from bncl_pyg.persistence import local_folder, read_json
+from bncl_pyg.scorers.onnx import cached_onnx, check_installed, run_with_onnx
+from bncl_pyg.scorers.scorer import MAX_TOKENS, best_candidates
 
 Backend = Literal["torch", "onnx", "onnx-int8"]
 Classify = Callable[[dict[str, Tensor]], Tensor]

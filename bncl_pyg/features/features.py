@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from bncl_pyg.corpus.labels import LabelSet
+from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 
 ROUNDING = 2e-3

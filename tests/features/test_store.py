@@ -7,8 +7,7 @@ import torch
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli import Features, read_features, store, write_features
-from bncl_pyg.nli.words import word_counts
+from bncl_pyg.features import Features, read_features, store, word_counts, write_features
 
 
 def test_round_trip_over_several_blocks(features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,8 @@ import torch
 
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.nli.bi_encoder import BiEncoderScorer
-from bncl_pyg.nli.cross_encoder import CrossEncoderScorer
-from bncl_pyg.nli.load import load_scorer, ranker_for, score_texts
+from bncl_pyg.features import score_texts
+from bncl_pyg.scorers import BiEncoderScorer, CrossEncoderScorer, load_scorer, ranker_for
 
 TEXTS = ("gold rises", "wheat falls and gold rises", "wheat")
 

@@ -8,14 +8,14 @@ import pytest
 from sklearn.base import clone
 
 from bncl_pyg import BNCLClassifier
-from bncl_pyg.classifier import _fingerprint
 from bncl_pyg.corpus import Corpus, LabelSet, Supervision
 from bncl_pyg.errors import InputError
+from bncl_pyg.estimator import _fingerprint
 from bncl_pyg.evaluation import evaluate_classifier
-from bncl_pyg.files import check_free
+from bncl_pyg.features import Features, score_texts
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
-from bncl_pyg.nli import Features, load_scorer, score_texts
-from bncl_pyg.nli.scorer import hypotheses_of
+from bncl_pyg.persistence import check_free
+from bncl_pyg.scorers import hypotheses_of, load_scorer
 from bncl_pyg.training import RECIPES, Recipe
 
 QUICK = dataclasses.replace(RECIPES["paper"], epochs=60, decay_every=30, batch=16, learning_rate=1e-2)
@@ -99,7 +99,7 @@ def test_half_a_model_is_never_there(fitted: BNCLClassifier, tmp_path: Path, mon
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bncl_pyg.classifier.write_json", full)
+    monkeypatch.setattr("bncl_pyg.estimator.write_json", full)
     with pytest.raises(OSError, match="No space left"):
         fitted.save_pretrained(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from bncl_pyg.features import AllPairs, Candidates
+from bncl_pyg.features import pairs as pairs_module
 from bncl_pyg.nn import CollectiveProjection, ScoreScale, SignedMessages
-from bncl_pyg.nn import pairs as pairs_module
-from bncl_pyg.nn.pairs import AllPairs, Candidates
-from bncl_pyg.training.regression import Inputs, regress
+from bncl_pyg.training import Inputs, regress
 
 TEXTS, LABELS, WIDTH = 60, 9, 4
 

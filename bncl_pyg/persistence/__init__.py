@@ -1,0 +1,30 @@
+"""Files and folders that are whole or absent: atomic writes, manifests with checksums, the hub."""
+
+from bncl_pyg.persistence.files import read_json, sha256_of, write_bytes, write_file, write_json, write_jsonl
+from bncl_pyg.persistence.folders import (
+    LOCK,
+    MANIFEST,
+    check_free,
+    folder_lock,
+    new_folder,
+    read_manifest,
+    write_manifest,
+)
+from bncl_pyg.persistence.hub import local_folder
+
+__all__ = [
+    "LOCK",
+    "MANIFEST",
+    "check_free",
+    "folder_lock",
+    "local_folder",
+    "new_folder",
+    "read_json",
+    "read_manifest",
+    "sha256_of",
+    "write_bytes",
+    "write_file",
+    "write_json",
+    "write_jsonl",
+    "write_manifest",
+]

@@ -1,0 +1,108 @@
+"""Files and folders that are whole or absent: everything is written beside its place, synced, then renamed."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bncl_pyg.errors import InputError
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part."""
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
+
+    write_file(path, write)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write JSON atomically, indented, ending in a newline."""
+    write_bytes(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def write_jsonl(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
+    """Write one JSON object a line, atomically."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    write_bytes(path, "".join(lines).encode())
+
+
+def write_file(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then put it in its place.
+
+    A link stays a link: what it points to is replaced. A device or a pipe is written to, never replaced.
+    """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not path.is_file():
+        _write_through(path, write)
+        return
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=parent_of(path))
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        sync(temporary)
+        temporary.chmod(0o666 & ~umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync(path.parent)
+
+
+def _write_through(path: Path, write: Callable[[Path], None]) -> None:
+    """Write to something that is neither absent nor a file: a device, a pipe."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, but a file is to be written here.")
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder) / path.name
+        write(whole)
+        with whole.open("rb") as source, path.open("wb") as target:
+            shutil.copyfileobj(source, target)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; errors name the file and the line."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text.") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} must hold one JSON object, but holds a {type(content).__name__}.")
+    return content
+
+
+def parent_of(path: Path) -> Path:
+    """Return the folder of a path, which is made if it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.parent
+
+
+def umask() -> int:
+    """Return the permissions that new files do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,45 @@
+"""From texts and labels to entailment and contradiction: encoders, classifiers and their backends."""
+
+from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
+from bncl_pyg.scorers.cross_encoder import CrossEncoderScorer
+from bncl_pyg.scorers.encoder import EMBEDDED_SHA256, SentenceEncoder, embedded_folder
+from bncl_pyg.scorers.head import (
+    EMBEDDED_FILE,
+    CorrectedHead,
+    CosineHead,
+    Head,
+    NetworkHead,
+    embedded_head,
+    load_head,
+    save_head,
+)
+from bncl_pyg.scorers.load import EMBEDDED, embedded_scorer, load_scorer, ranker_for
+from bncl_pyg.scorers.onnx import run_with_onnx
+from bncl_pyg.scorers.scorer import MAX_TOKENS, TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
+
+__all__ = [
+    "EMBEDDED",
+    "EMBEDDED_FILE",
+    "EMBEDDED_SHA256",
+    "MAX_TOKENS",
+    "TEMPLATE",
+    "BiEncoderScorer",
+    "CorrectedHead",
+    "CosineHead",
+    "CrossEncoderScorer",
+    "Head",
+    "NetworkHead",
+    "Progress",
+    "Scorer",
+    "SentenceEncoder",
+    "best_candidates",
+    "embedded_folder",
+    "embedded_head",
+    "embedded_scorer",
+    "hypotheses_of",
+    "load_head",
+    "load_scorer",
+    "ranker_for",
+    "run_with_onnx",
+    "save_head",
+]
