@@ -4,18 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+    from bncl_pyg.corpus import Corpus, LabelSet
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.features import Features, read_features, write_features
     from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, build_graph, embed_labels
+    from bncl_pyg.nn import BalancedConv
+    from bncl_pyg.priors import Priors
 
-_HOMES = {
+_ROOMS = {
     "BNCLClassifier": "estimator",
+    "BalancedConv": "nn",
     "Corpus": "corpus",
     "Features": "features",
     "LabelSet": "corpus",
+    "Priors": "priors",
     "SignedLabelGraph": "graph",
-    "Supervision": "corpus",
     "balanced_neighbourhoods": "graph",
     "build_graph": "graph",
     "embed_labels": "graph",
@@ -25,11 +28,13 @@ _HOMES = {
 
 __all__ = [
     "BNCLClassifier",
+    "BalancedConv",
     "Corpus",
     "Features",
     "LabelSet",
+    "Priors",
     "SignedLabelGraph",
-    "Supervision",
+    "__version__",
     "balanced_neighbourhoods",
     "build_graph",
     "embed_labels",
@@ -40,6 +45,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # PyG takes seconds to import: a name is imported when it is first used, so that `bncl --help` answers at once.
-    if name in _HOMES:
-        return getattr(import_module(f"bncl_pyg.{_HOMES[name]}"), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("bncl-pyg")
+    if name in _ROOMS:
+        return getattr(import_module(f"bncl_pyg.{_ROOMS[name]}"), name)
     raise AttributeError(f"module 'bncl_pyg' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

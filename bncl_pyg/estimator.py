@@ -1,504 +1,304 @@
-"""`BNCLClassifier`: the one place that joins the rooms, in scikit-learn's manner."""
+"""`BNCLClassifier`: scikit-learn's face. It turns texts into features, has a recipe fit a model, and asks the model."""
 
-import hashlib
-import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
-from importlib.metadata import version
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
-from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
-from torch import Tensor
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import f1_score
+from sklearn.utils.validation import check_is_fitted
 
-from bncl_pyg.corpus import Corpus, LabelSet, RoughPriors, Supervision, digest, read_rows
+from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.features import Features, pairs_of, score_texts
-from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, default_graph
-from bncl_pyg.nn import BNCL, CollectiveModel, as_state, decided, from_state
-from bncl_pyg.persistence import (
-    local_folder,
-    new_folder,
-    read_manifest,
-    sha256_of,
-    write_json,
-    write_jsonl,
-    write_manifest,
-)
-from bncl_pyg.scorers import TEMPLATE, Scorer, load_scorer
+from bncl_pyg.features import Features, Predictions, score_texts
+from bncl_pyg.graph import SignedLabelGraph, default_graph
+from bncl_pyg.priors import Priors
+from bncl_pyg.scorers import EMBEDDED, TEMPLATE, Scorer, load_scorer
 from bncl_pyg.training import (
-    AnyRecipe,
-    Checkpoint,
-    DefaultRecipe,
-    DefaultTrainer,
-    EpochLog,
+    Annotated,
+    Progress,
     Recipe,
-    Setting,
-    StageLog,
-    Trainer,
-    check_given,
+    TrainedModel,
+    TrainingStep,
     find_recipe,
-    recipe_from_dict,
-    supervise,
+    indicator_of,
+    setting_of,
 )
 
 log = logging.getLogger(__name__)
 
-ROWS_AT_ONCE = 4096
-CANDIDATE_ROWS_AT_ONCE = 128
-"""Where a network works on the labels that occur among some texts: the fewer texts, the fewer labels."""
 
-
-class BNCLClassifier(BaseEstimator):
-    """Multi-label classification of scored texts with little or no annotation.
+class BNCLClassifier(ClassifierMixin, BaseEstimator):
+    """Multi-label text classification from label names, with little or no annotation.
 
     Args:
-        setting: `annotation-free`, `scarce-annotation` or `domain-supervisor`.
-        recipe: `default` (ours), `paper`, `reference` (the authors' code), or one of your own.
-        graph: the signed label graph; built from the labels' embedded vectors if not given: up to 2,000 labels by the
-            paper's percentiles, beyond by each label's 10 nearest and farthest, 10 at every hop (`default_graph`).
-        seed: of the weights, the batches and the draw of annotated texts.
-        scorer: what reads texts, where texts are given instead of features: `embedded`, a folder or a hub name.
-        template: how a label becomes a hypothesis, likewise.
+        labels: label names, `{name: description}`, or a `LabelSet`; features know theirs.
+        prevalence: what is known of how common labels are: `{name: share}`, where a share may also be an interval
+            `(low, high)`, a word (`common`, `standard`, `uncommon`, `almost unseen`) or `None`; the same in the order
+            of the labels; a `Priors`; or `None`, and it is estimated.
+        cardinality: how many labels a text has on average; estimated if not given.
+        scorer: what reads texts: `embedded`, a folder, a hub name or a `Scorer`.
+        recipe: `default` (ours), `paper`, `reference` (the authors' code), or a `Recipe` of your own.
+        setting: `annotation-free`, `scarce-annotation` or `domain-supervisor`; what is given must then fit. If left
+            out, what is given decides.
+        graph: the signed label graph; built from the labels if not given (`default_graph`).
+        seed: of the weights, the batches and the folds.
+        template: how a label becomes a hypothesis for the scorer.
+        device: where the scorer and the trained model run; an accelerator for the scorer and the CPU for the model, if
+            not given. Training runs on the CPU.
 
     Attributes:
         classes_: the labels' names, (labels,).
         labels_: the labels.
+        model_: the trained model.
+        priors_: the κ and λ that the model was trained with, in numbers.
         graph_: the graph that was used.
-        model_: the trained network.
-        supervision_: the κ, λ and annotated texts that training saw.
-        annotated_: the labels of these texts by id.
+        recipe_: the recipe that was used.
+        setting_: the setting.
+        annotated_: the labels of the annotated texts by id.
+        log_: the steps of training.
+        scorer_config_: what made the scores of the training texts.
         texts_digest_: a hash of the training texts' ids.
-        candidates_: how many of a text's labels are scored; `None` for all.
-        hypotheses_: what the scorer's encoder makes of the labels, if the features knew.
-        log_: what every stage (recipe `default`) or epoch found.
+        n_texts_: how many training texts there were.
+        candidates_: how many of a text's labels were scored; `None` for all.
+        label_vectors_: what the scorer's encoder makes of the labels, if the features knew.
+
+    Example::
+
+        classifier = BNCLClassifier(labels=["sport", "crude oil", "banks"]).fit(texts)
+        classifier.predict_labels(["OPEC raises its output."])
     """
 
     def __init__(
         self,
-        setting: str = Setting.ANNOTATION_FREE,
-        recipe: str | AnyRecipe = "default",
+        labels: Any = None,
+        prevalence: Any = None,
+        cardinality: float | None = None,
+        scorer: str | Scorer = EMBEDDED,
+        recipe: str | Recipe = "default",
+        setting: str | None = None,
         graph: SignedLabelGraph | None = None,
         seed: int = 0,
-        scorer: str = "embedded",
         template: str = TEMPLATE,
+        device: str | None = None,
     ) -> None:
-        self.setting = setting
+        self.labels = labels
+        self.prevalence = prevalence
+        self.cardinality = cardinality
+        self.scorer = scorer
         self.recipe = recipe
+        self.setting = setting
         self.graph = graph
         self.seed = seed
-        self.scorer = scorer
         self.template = template
+        self.device = device
 
     def fit(
-        self,
-        texts: Corpus | Sequence[str] | Features,
-        priors: Supervision | RoughPriors | Literal["auto"] | None = None,
-        annotated: Corpus | None = None,
-        annotations: int | None = None,
-        *,
-        labels: LabelSet | None = None,
-        checkpoint: Path | None = None,
-        progress: Callable[[Any], None] | None = None,
+        self, texts: Any, y: Any = None, *, checkpoint: Path | None = None, progress: Progress | None = None
     ) -> "BNCLClassifier":
         """Train.
 
         Args:
-            texts: the training texts, or their features; texts alone are called "0", "1", … where an id is needed.
-            priors: κ and λ, where the setting takes them; what is only roughly known, or not at all (`auto`), is
-                estimated from the scored texts.
-            annotated: annotated texts, where the setting takes them; each must be among the features.
-            annotations: how many of them to draw; all, if not given.
-            labels: the labels, where texts are given; features know theirs.
-            checkpoint: a file that is written after every epoch; if it is there already, training goes on from it. The
-                recipe `default` has no epochs, and needs none.
-            progress: told of every `EpochLog` or, with the recipe `default`, every `StageLog`.
+            texts: a list of texts, a pandas Series, a `Corpus` or `Features`.
+            y: the labels of annotated texts: a list of names a text, or `None` for a text that nobody annotated; or an
+                indicator matrix, with a row of -1 likewise; or `Annotated`. `None` where no text is annotated.
+            checkpoint: a file from which a recipe with epochs goes on where training was stopped.
+            progress: told of every `TrainingStep`.
         """
-        setting = _setting(self.setting)
-        recipe = find_recipe(self.recipe) if isinstance(self.recipe, str) else self.recipe
-        features = self._scored(texts, labels)
+        recipe = find_recipe(self.recipe)
+        features = texts if isinstance(texts, Features) else self._score(texts)
         labels = features.labels
+        if self.labels is not None:
+            LabelSet.of(self.labels).check_same(labels, "the classifier", "the features")
+        if not len(features):
+            raise InputError("There is no text to train on.")
+        annotated = y if isinstance(y, Annotated) else Annotated.from_target(y, len(features), labels)
+        known = self.prevalence is not None or self.cardinality is not None
+        setting = setting_of(self.setting, priors=known, annotated=annotated is not None)
+        priors = Priors.of(labels, self.prevalence, self.cardinality) if known or annotated is None else None
+        if priors is not None:
+            priors.warn_if_they_disagree()
         graph = default_graph(labels) if self.graph is None else self.graph
-        _check_graph(graph, labels)
-        check_given(setting, priors=priors is not None, annotated=annotated is not None)
-        if priors == "auto":
-            priors = RoughPriors.nothing(len(labels))
-        rough = priors if isinstance(priors, RoughPriors) else None
-        default = None
-        if isinstance(recipe, DefaultRecipe) or rough is not None:
-            ours = recipe if isinstance(recipe, DefaultRecipe) else DefaultRecipe()
-            default = DefaultTrainer(features, graph, ours, self.seed, progress)
-        if isinstance(priors, RoughPriors):
-            assert default is not None
-            priors = default.settle(priors)
-        replacement = isinstance(recipe, Recipe) and recipe.replacement
-        supervision = supervise(setting, features, priors, annotated, annotations, self.seed, replacement=replacement)
-        self.about_: dict[str, Any] = {}
-        if isinstance(recipe, Recipe):
-            self._fit_balanced(features, graph, supervision, recipe, checkpoint, progress)
-        else:
-            assert default is not None
-            if features.vectors is None and features.words is None:
-                log.warning(
-                    "These features hold neither vectors nor words of the texts: only the scores are learned from. "
-                    "'bncl featurize' adds them."
-                )
-            if rough is not None and rough.cardinality is None and supervision.annotations is not None:
-                counted = supervision.annotations.nnz / len(supervision.annotated)
-                supervision = replace(supervision, cardinality=max(counted, 0.1))
-            self.model_: BNCL | CollectiveModel = default.run(
-                supervision,
-                estimated=priors is None or rough is not None,
-                sure=None if rough is None else rough.sure,
-                guess=None if rough is not None and rough.silent else priors,
-            )
-            self.log_: list[EpochLog] | list[StageLog] = default.log
-            supervision = replace(supervision, prevalence=default.prevalence)
-        self.labels_, self.graph_, self.recipe_, self.supervision_ = labels, graph, recipe, supervision
-        self.scorer_ = features.scorer
-        self.candidates_ = None if features.candidates is None else features.candidates.shape[1]
-        self.hypotheses_ = features.hypotheses
-        self.annotated_ = _annotated(supervision, features)
-        self.texts_digest_ = digest(features.ids)
-        self.about_ |= {
-            "setting": str(setting),
-            "seed": self.seed,
-            "texts": len(features),
-            "annotated_texts": len(supervision.annotated),
-        }
-        return self
+        labels.check_same(LabelSet.of(graph.label_names), "the features", "the graph")
+        steps: list[TrainingStep] = []
 
-    def _fit_balanced(
-        self,
-        features: Features,
-        graph: SignedLabelGraph,
-        supervision: Supervision,
-        recipe: Recipe,
-        checkpoint: Path | None,
-        progress: Callable[[EpochLog], None] | None,
-    ) -> None:
-        """Train the paper's network."""
-        model = _network(graph, recipe)
-        trainer = Trainer(model, features, supervision, recipe, self.seed)
-        if checkpoint is None:
-            trainer.run(progress=progress)
-        else:
-            keeper = Checkpoint(checkpoint, _fingerprint(features, graph, supervision, recipe, self.seed))
-            done = keeper.restore(trainer)
-            if done:
-                log.info("Going on after epoch %d of %d.", done, recipe.epochs)
-            trainer.run(keeper, progress)
-        self.model_, self.log_ = model.eval(), trainer.log
-        self.about_["sharpness"] = trainer.loss.sharpness
+        def tell(step: TrainingStep) -> None:
+            steps.append(step)
+            if progress is not None:
+                progress(step)
+
+        model = recipe.fit(features, graph, priors, annotated, seed=self.seed, progress=tell, checkpoint=checkpoint)
+        self._adopt(
+            TrainedModel.of(
+                model, recipe, features, annotated, graph=graph, setting=str(setting), seed=self.seed, log=steps
+            )
+        )
+        return self
 
     @property
     def classes_(self) -> NDArray[np.str_]:
         """The labels' names, (labels,)."""
-        self._check_fitted()
+        check_is_fitted(self, "model_")
         return np.array(self.labels_.names)
 
-    def predict(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.bool_] | csr_array:
-        """Return which labels each text has; boolean, (texts, labels), sparse where texts have candidates."""
-        features = self._checked(texts)
-        decided = [said for said, _, _ in self._parts(features)]
-        return self._shaped(features, decided)
+    @property
+    def priors_(self) -> Priors:
+        """The κ and λ that the model was trained with, in numbers."""
+        check_is_fitted(self, "model_")
+        priors: Priors = self.model_.priors
+        return priors
 
-    def predict_proba(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32] | csr_array:
+    def predictions(self, texts: Any) -> Predictions:
+        """Return decisions, probabilities and scores at once; see `predict` for the texts."""
+        check_is_fitted(self, "model_")
+        if not isinstance(texts, Features):
+            texts = Corpus.of(texts)
+            if not len(texts):
+                return Predictions.none(len(self.labels_), self.candidates_)
+        features = texts if isinstance(texts, Features) else self._score(texts, predicting=True)
+        self.labels_.check_same(features.labels, "the model", "the features")
+        if features.scorer != self.scorer_config_:
+            log.warning("These features were made by another scorer than the ones that the model was trained on.")
+        predicted: Predictions = self.model_.predict(features)
+        return predicted
+
+    def predict(self, texts: Any) -> Any:
+        """Return which labels each text has; boolean, (texts, labels), sparse where texts have candidates.
+
+        Args:
+            texts: a list of texts, a pandas Series, a `Corpus` or `Features`.
+        """
+        return self.predictions(texts).indicator()
+
+    def predict_labels(self, texts: Any) -> list[list[str]]:
+        """Return the names of each text's labels, the most probable first."""
+        predicted, names = self.predictions(texts), self.labels_.names
+        return [[names[place] for place in predicted.best_first(row)[0].tolist()] for row in range(len(predicted))]
+
+    def predict_proba(self, texts: Any) -> Any:
         """Return how probable each label is; (texts, labels), sparse where texts have candidates.
 
         With the recipe `default` they are calibrated, and a label may be predicted below a half: decisions, which aim
-        at F1, come from steeper probabilities. With the others it is p / (p + p̄), which is above a half exactly
-        where a label is predicted.
+        at F1, have another temperature. With the others it is p / (p + p̄), which is above a half exactly where a label
+        is predicted.
         """
-        features = self._checked(texts)
-        return self._shaped(features, [likely for _, likely, _ in self._parts(features)])
+        return self.predictions(texts).probability_matrix()
 
-    def decision_function(self, texts: Corpus | Sequence[str] | Features) -> NDArray[np.float32] | csr_array:
+    def decision_function(self, texts: Any) -> Any:
         """Return what is above 0 where a label is predicted, and the higher the surer; (texts, labels), as above.
 
         It ranks a text's labels. A text without any such label is still given its best one, if texts always have one.
         """
-        features = self._checked(texts)
-        return self._shaped(features, [said for _, _, said in self._parts(features)])
+        return self.predictions(texts).score_matrix()
 
-    def predicted_rows(self, texts: Corpus | Sequence[str] | Features) -> Iterator[dict[str, Any]]:
+    def score(self, texts: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the F1 of all decisions together (miF1) on annotated texts; y is as in `fit`."""
+        predicted = self.predict(texts)
+        rows, truth = indicator_of(y, predicted.shape[0], self.labels_)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(f1_score(truth, predicted[rows], average="micro", zero_division=0, sample_weight=weight))
+
+    def predict_rows(self, texts: Any) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
-        features = self._checked(texts)
-        rows = (row for said, likely, _ in self._parts(features) for row in zip(said, likely, strict=True))
-        for number, (said, likely) in enumerate(rows):
-            places = said.nonzero()[:, 0]
-            places = places[torch.argsort(-likely[places], stable=True)]
-            columns = places if features.candidates is None else features.candidates[number, places]
+        check_is_fitted(self, "model_")
+        ids = texts.ids if isinstance(texts, Features) else Corpus.of(texts).ids
+        predicted = self.predictions(texts)
+        for row, identifier in enumerate(ids):
+            places, probabilities = predicted.best_first(row)
             yield {
-                "id": features.ids[number],
-                "labels": [self.labels_.names[column] for column in columns.tolist()],
-                "probabilities": [round(share, 4) for share in likely[places].tolist()],
+                "id": identifier,
+                "labels": [self.labels_.names[place] for place in places.tolist()],
+                "probabilities": [round(share, 4) for share in probabilities.tolist()],
             }
-
-    @staticmethod
-    def _shaped(features: Features, parts: list[Tensor]) -> Any:
-        values = torch.cat(parts) if parts else torch.zeros(features.entailment.shape)
-        return values.numpy() if features.candidates is None else features.sparse(values)
 
     def save_pretrained(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write the model as a folder that is whole or absent: safetensors and JSON only."""
-        self._check_fitted()
-        with new_folder(Path(path), "model", overwrite=overwrite) as folder:
-            weights = folder / "model.safetensors"
-            tensors, network = _as_state(self.model_)
-            save_file(tensors, weights)
-            self.labels_.write(folder / "labels.jsonl")
-            self.supervision_.write_priors(folder / "priors.json", self.labels_)
-            rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated_.items())
-            write_jsonl(folder / "annotated.jsonl", rows)
-            if self.hypotheses_ is not None:
-                save_file({"hypotheses": self.hypotheses_}, folder / "labels.safetensors")
-            (folder / "graph").mkdir()
-            self.graph_.write_into(folder / "graph")
-            write_json(folder / "training.json", [asdict(entry) for entry in self.log_])
-            content = {
-                **self.about_,
-                "texts_digest": self.texts_digest_,
-                "recipe": self.recipe_.as_dict(),
-                "network": network,
-                "scorer": self.scorer_,
-                "candidates": self.candidates_,
-                "labels_sha256": sha256_of(folder / "labels.safetensors") if self.hypotheses_ is not None else None,
-                "versions": {name: version(name) for name in ("bncl-pyg", "torch", "torch-geometric")},
-                "sha256": sha256_of(weights),
-            }
-            write_manifest(folder, "model", content)
+        check_is_fitted(self, "model_")
+        values = {entry.name: getattr(self, f"{entry.name}_") for entry in fields(TrainedModel) if entry.name != "seed"}
+        TrainedModel(seed=self.seed, **values).save(Path(path), overwrite=overwrite)
 
     @classmethod
-    def from_pretrained(cls, name: Path | str) -> "BNCLClassifier":
-        """Load a folder that `save_pretrained` wrote, or such a folder from the Hugging Face hub by name."""
-        folder = local_folder(name, "a model")
-        manifest = read_manifest(folder, "model")
-        weights = folder / "model.safetensors"
-        if not weights.is_file() or sha256_of(weights) != manifest.get("sha256"):
-            raise InputError(f"{weights} is missing or damaged: it is not the file that its manifest describes.")
-        recipe = recipe_from_dict(manifest["recipe"])
-        graph = SignedLabelGraph.load(folder / "graph")
-        made_by = manifest["scorer"]
-        reader = {"scorer": made_by.get("name", "embedded"), "template": made_by.get("template", TEMPLATE)}
-        loaded = cls(manifest["setting"], recipe, graph, manifest["seed"], **reader)
-        loaded.labels_, loaded.graph_, loaded.recipe_ = LabelSet.read(folder / "labels.jsonl"), graph, recipe
-        _check_graph(graph, loaded.labels_)
-        priors = RoughPriors.read(folder / "priors.json", loaded.labels_)
-        assert isinstance(priors, Supervision)
-        loaded.supervision_ = priors
-        entries = _read_log(folder / "training.json")
-        if isinstance(recipe, Recipe):
-            network = _network(graph, recipe)
-            network.load_state_dict(load_file(weights))
-            loaded.model_, loaded.log_ = network.eval(), [EpochLog(**entry) for entry in entries]
-        else:
-            loaded.model_ = from_state(load_file(weights), manifest["network"], graph.heard()[0]).eval()
-            loaded.log_ = [StageLog(**entry) for entry in entries]
-        rows = read_rows(folder / "annotated.jsonl")
-        loaded.annotated_ = {row.identifier("id"): tuple(row.strings("labels")) for row in rows}
-        loaded.texts_digest_ = manifest["texts_digest"]
-        loaded.scorer_, loaded.candidates_ = made_by, manifest.get("candidates")
-        loaded.hypotheses_ = _read_hypotheses(folder, manifest)
-        known = ("sharpness", "setting", "seed", "texts", "annotated_texts")
-        loaded.about_ = {key: manifest[key] for key in known if key in manifest}
+    def from_pretrained(
+        cls, name: Path | str, *, scorer: str | Scorer | None = None, device: str | None = None
+    ) -> "BNCLClassifier":
+        """Load a folder that `save_pretrained` wrote, or such a folder from the Hugging Face hub by name.
+
+        Args:
+            name: the folder or the hub name.
+            scorer: what reads texts, where it is elsewhere than when the model was trained.
+            device: where the model runs; the CPU, if not given.
+        """
+        trained = TrainedModel.load(name)
+        config = trained.scorer_config
+        loaded = cls(
+            scorer=config.get("name", EMBEDDED) if scorer is None else scorer,
+            recipe=trained.recipe,
+            graph=trained.graph,
+            seed=trained.seed,
+            template=config.get("template", TEMPLATE),
+            device=device,
+        )
+        loaded._adopt(trained)
         return loaded
 
-    def _parts(self, features: Features) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield decisions, probabilities and the decision function of some texts at a time, as the scores are."""
-        at_once = ROWS_AT_ONCE
-        if features.candidates is not None and isinstance(self.model_, BNCL):
-            at_once = CANDIDATE_ROWS_AT_ONCE
-        for start in range(0, len(features), at_once):
-            with torch.inference_mode():
-                yield self._part(features, slice(start, start + at_once))
+    def _adopt(self, trained: TrainedModel) -> None:
+        """Take a trained model and all that belongs to it as what was learned."""
+        for entry in fields(trained):
+            if entry.name != "seed":
+                setattr(self, f"{entry.name}_", getattr(trained, entry.name))
+        if self.device is not None:
+            self.model_.to(self.device)
 
-    def _part(self, features: Features, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
-        model, scores = self.model_, (features.entailment[rows], features.contradiction[rows])
-        candidates = None if features.candidates is None else features.candidates[rows]
-        if isinstance(model, CollectiveModel):
-            pairs = pairs_of(candidates, len(scores[0]), len(self.labels_))
-            vectors = None if features.vectors is None else features.vectors[rows]
-            words = None if features.words is None else features.words[rows]
-            logits = model(*scores, model.inputs(vectors, words, len(scores[0])), pairs)
-            certain = model.certainty(logits, pairs)
-            return decided(certain, at_least_one=model.at_least_one), model.probabilities(logits, pairs), certain
-        assert isinstance(model, BNCL)
-        p, against = model(*scores) if candidates is None else model.of_candidates(*scores, candidates)
-        ties_count = isinstance(self.recipe_, Recipe) and self.recipe_.ties_count
-        said = (torch.ge if ties_count else torch.gt)(p, against)
-        return said, p / (p + against).clamp_min(1e-12), p - against
-
-    def _scored(
-        self, texts: Corpus | Sequence[str] | Features, labels: LabelSet | None, *, predicting: bool = False
-    ) -> Features:
-        """Return features as they are, and texts scored in memory."""
-        if isinstance(texts, Features):
-            return texts
-        if labels is None:
-            raise InputError("Training on texts needs labels; features know theirs.")
-        if self.scorer != "embedded" and "/" not in self.scorer and not Path(self.scorer).is_dir():
-            raise InputError(
-                f"The model was trained with the scorer '{self.scorer}', which is not here; say where it lies with "
-                f"--scorer FOLDER, or give features instead of texts."
-            )
-        corpus = texts if isinstance(texts, Corpus) else Corpus(tuple(map(str, range(len(texts)))), tuple(texts))
-        reader = self._reader()
+    def _score(self, texts: Any, *, predicting: bool = False) -> Features:
+        """Return texts scored in memory, as those of the training were if this is a prediction."""
+        corpus = Corpus.of(texts)
         if not predicting:
-            return score_texts(corpus, labels, reader, self.template)
+            if self.labels is None:
+                raise InputError("Training on texts needs labels; features know theirs.")
+            return score_texts(corpus, LabelSet.of(self.labels), self._reader(), self.template)
+        scorer = self._reader()
         # Another scorer's vectors of the labels would be nonsense beside this one's of the texts.
-        same = {**reader.about(), "template": self.template} == self.scorer_
-        known = self.hypotheses_ if same else None
-        return score_texts(corpus, labels, reader, self.template, candidates=self.candidates_, hypotheses=known)
-
-    def _check_candidates(self, features: Features) -> None:
-        """Say that features hold more or fewer labels a text than those that the model was trained on."""
-        usual, given = self.candidates_ or len(self.labels_), features.entailment.shape[1]
-        if usual == given:
-            return
-        trained, hold = (
-            f"{count} candidates" if count < len(self.labels_) else "all labels" for count in (usual, given)
+        is_same = {**scorer.config(), "template": self.template} == self.scorer_config_
+        vectors = self.label_vectors_ if is_same else None
+        return score_texts(
+            corpus, self.labels_, scorer, self.template, candidates=self.candidates_, label_vectors=vectors
         )
-        sentence = f"The model was trained with {trained} a text, but these features hold {hold}."
-        if isinstance(self.model_, BNCL):
-            raise InputError(f"{sentence} Make them as those it was trained on, with bncl featurize.")
-        log.warning(sentence)
 
     def _reader(self) -> Scorer:
         """Return what reads texts, which is loaded once."""
-        options = self._scorer_options()
-        key = self.scorer, tuple(sorted(options.items()))
-        loaded: tuple[Any, Scorer] | None = getattr(self, "_loaded", None)
+        if not isinstance(self.scorer, str):
+            return self.scorer
+        if self.scorer != EMBEDDED and "/" not in self.scorer and not Path(self.scorer).is_dir():
+            raise InputError(
+                f"The scorer '{self.scorer}' is not here: give the folder where it lies (scorer), or features "
+                f"instead of texts."
+            )
+        config = getattr(self, "scorer_config_", {})
+        options = {key: config[key] for key in ("max_tokens", "backend") if key in config}
+        if "label_map" in config:
+            options["label_map"] = ",".join(f"{meaning}={place}" for meaning, place in config["label_map"].items())
+        key = self.scorer, self.device, tuple(sorted(options.items()))
+        loaded: tuple[Any, Scorer] | None = getattr(self, "_loaded_scorer", None)
         if loaded is None or loaded[0] != key:
-            loaded = key, load_scorer(self.scorer, **options)
-            self._loaded = loaded
+            loaded = key, load_scorer(self.scorer, device=self.device, **options)
+            self._loaded_scorer = loaded
         return loaded[1]
 
-    def _scorer_options(self) -> dict[str, Any]:
-        """Return how the scorer of the training texts was set up, as far as its features say."""
-        made_by = getattr(self, "scorer_", {})
-        options = {key: made_by[key] for key in ("max_tokens", "backend") if key in made_by}
-        if "label_map" in made_by:
-            options["label_map"] = ",".join(f"{meaning}={place}" for meaning, place in made_by["label_map"].items())
-        return options
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the loaded scorer, which is loaded again when it is needed."""
+        state = dict(super().__getstate__())
+        state.pop("_loaded_scorer", None)
+        return state
 
-    def _checked(self, texts: Corpus | Sequence[str] | Features) -> Features:
-        self._check_fitted()
-        features = self._scored(texts, self.labels_, predicting=True)
-        self.labels_.check_same(features.labels, "the model", "the features")
-        self._check_candidates(features)
-        if features.scorer != self.scorer_:
-            log.warning("These features were made by another scorer than the ones that the model was trained on.")
-        if isinstance(self.model_, CollectiveModel):
-            _check_texts_known(self.model_, features)
-        return features
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise InputError("This BNCLClassifier is not trained yet; call fit first.")
-
-
-def _read_hypotheses(folder: Path, manifest: dict[str, Any]) -> Tensor | None:
-    """Return the vectors of the labels' hypotheses, if the model has them."""
-    expected = manifest.get("labels_sha256")
-    if expected is None:
-        return None
-    file = folder / "labels.safetensors"
-    if not file.is_file() or sha256_of(file) != expected:
-        raise InputError(f"{file} is missing or damaged: it is not the file that its manifest describes.")
-    return load_file(file)["hypotheses"]
-
-
-def _check_texts_known(model: CollectiveModel, features: Features) -> None:
-    """Refuse features that lack what the model looks at besides scores, or hold another encoder's vectors."""
-    lacking = []
-    if model.vectors and features.vectors is None:
-        lacking.append("the encoder's vectors")
-    if model.axes is not None and features.words is None:
-        lacking.append("the words")
-    if lacking:
-        raise InputError(
-            f"The model was trained with {' and '.join(lacking)} of the texts, which these features do not hold: run "
-            f"bncl featurize again, which adds them."
-        )
-    if model.vectors and features.vectors is not None and features.vectors.shape[1] != model.vector_length:
-        raise InputError(
-            f"The model was trained with vectors of {model.vector_length} numbers a text, but these features hold "
-            f"vectors of {features.vectors.shape[1]}: they are another encoder's."
-        )
-
-
-def _as_state(model: BNCL | CollectiveModel) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return a network as tensors and as what JSON can hold."""
-    return as_state(model) if isinstance(model, CollectiveModel) else (model.state_dict(), {})
-
-
-def _setting(name: str) -> Setting:
-    try:
-        return Setting(name)
-    except ValueError:
-        raise InputError(f"There is no setting '{name}'; there are: {', '.join(Setting)}.") from None
-
-
-def _annotated(supervision: Supervision, features: Features) -> dict[str, tuple[str, ...]]:
-    """Return the labels of the annotated texts by id."""
-    if supervision.annotations is None:
-        return {}
-    columns = (supervision.annotations[[row]].indices for row in range(len(supervision.annotated)))
-    names = (tuple(features.labels.names[column] for column in sorted(found)) for found in columns)
-    return dict(zip((features.ids[row] for row in supervision.annotated), names, strict=True))
-
-
-def _network(graph: SignedLabelGraph, recipe: Recipe) -> BNCL:
-    return BNCL(balanced_neighbourhoods(graph, simple=recipe.simple_hops))
-
-
-def _check_graph(graph: SignedLabelGraph, labels: LabelSet) -> None:
-    of_graph = LabelSet(tuple(graph.label_names), tuple(graph.label_names))
-    labels.check_same(of_graph, "the features", "the graph")
-
-
-def _fingerprint(
-    features: Features, graph: SignedLabelGraph, supervision: Supervision, recipe: Recipe, seed: int
-) -> dict[str, Any]:
-    annotations = supervision.annotations
-    return {
-        "features": _digest(features.entailment, features.contradiction, *_whose(features)) + features.labels.digest(),
-        "graph": _digest(graph.edge_index, graph.edge_sign) + f"-{graph.hops}-{graph.provenance.get('max_neighbours')}",
-        "priors": _digest(torch.from_numpy(supervision.prevalence)) + f"-{supervision.cardinality!r}",
-        "annotated texts": _digest(
-            torch.from_numpy(supervision.annotated),
-            *([] if annotations is None else _sparse_parts(annotations)),
-        ),
-        "recipe": recipe.as_dict(),
-        "seed": seed,
-    }
-
-
-def _sparse_parts(matrix: csr_array) -> list[Tensor]:
-    ordered = csr_array(matrix, copy=True)
-    ordered.sort_indices()
-    return [torch.from_numpy(part.astype(np.int64)) for part in (ordered.indptr, ordered.indices)]
-
-
-def _whose(features: Features) -> list[Tensor]:
-    return [] if features.candidates is None else [features.candidates]
-
-
-def _digest(*tensors: Tensor) -> str:
-    total = hashlib.sha256()
-    for tensor in tensors:
-        total.update(str(tuple(tensor.shape)).encode())
-        total.update(tensor.contiguous().numpy().tobytes())
-    return total.hexdigest()
-
-
-def _read_log(path: Path) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return entries
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn: a multi-label classifier of texts that can do without y."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label, tags.classifier_tags.multi_class = True, False
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array, tags.input_tags.string = True, False, True
+        tags.target_tags.required, tags.target_tags.multi_output = False, True
+        tags.target_tags.single_output = False
+        return tags

@@ -22,15 +22,16 @@ def priors(
 
     Without annotated texts, write the file by hand: {"cardinality": 1.24, "prevalence": {"label": 0.03, ...}}.
     """
-    from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+    from bncl_pyg.corpus import Corpus, LabelSet
+    from bncl_pyg.priors import Priors
 
     label_set = LabelSet.read(labels)
     corpus = Corpus.read(texts, label_set)
     assert corpus.annotations is not None
-    supervision = Supervision.from_annotations(corpus.annotations)
-    supervision.write_priors(out, label_set)
-    unseen = int((supervision.prevalence == 0).sum())
+    known = Priors.from_annotations(corpus.annotations)
+    known.write(out, label_set)
+    unseen = int((known.shares == 0).sum())
     typer.echo(
-        f"{out}: {len(corpus)} texts have {supervision.cardinality:.3f} of {len(label_set)} labels on average; "
+        f"{out}: {len(corpus)} texts have {known.cardinality:.3f} of {len(label_set)} labels on average; "
         f"{unseen} labels never occur."
     )

@@ -21,6 +21,9 @@ def predict(
     scorer: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
     ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where scorer and model run, such as cuda; an accelerator, if there is one.")
+    ] = None,
 ) -> None:
     """Write the labels of texts, the most probable first.
 
@@ -38,9 +41,7 @@ def predict(
 
     if out.exists() and out.samefile(texts):
         raise InputError(f"{out} is the file of texts: predictions would overwrite it; choose another name.")
-    classifier = BNCLClassifier.from_pretrained(model)
-    if scorer is not None:
-        classifier.scorer = scorer
+    classifier = BNCLClassifier.from_pretrained(model, scorer=scorer, device=device)
     given = Corpus.read(texts) if texts.is_file() else read_features(texts)
     parts = [given]
     if isinstance(given, Corpus):
@@ -50,7 +51,7 @@ def predict(
     with texts_bar("predicting") as (start, progress, _):
         start(len(given), 0)
         for part in parts:
-            for row in classifier.predicted_rows(part):
+            for row in classifier.predict_rows(part):
                 rows.append(row)
                 progress(1)
     write_jsonl(out, iter(rows))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from bncl_pyg.evaluation import Metrics
     from bncl_pyg.graph import BlockLog
-    from bncl_pyg.training import EpochLog, StageLog
+    from bncl_pyg.training import TrainingStep
 
 out = Console()
 err = Console(stderr=True)
@@ -34,36 +34,19 @@ def metrics_table(title: str, rows: "Mapping[str, Metrics]") -> None:
 
 
 @contextmanager
-def epochs_bar(epochs: int) -> "Iterator[Callable[[EpochLog], None]]":
-    """Show a bar with the parts of the loss; yield what to call after every epoch."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[parts]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err) as bar:
-        task = bar.add_task("training", total=epochs, parts="")
-
-        def advance(entry: "EpochLog") -> None:
-            values = (entry.hesitation, entry.prevalence, entry.cardinality, entry.annotation)
-            parts = " ".join(f"L{number} {value:.3g}" for number, value in enumerate(values, start=1))
-            bar.update(task, completed=entry.epoch, parts=f"loss {entry.loss:.4g}: {parts}")
-
-        yield advance
-
-
-@contextmanager
-def stages_bar() -> "Iterator[Callable[[StageLog], None]]":
-    """Show a bar and what was done last; yield what to call after every stage."""
+def training_bar() -> "Iterator[Callable[[TrainingStep], None]]":
+    """Show a bar, what was done last and, if there is one, the loss; yield what to call after every step."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err) as bar:
         task = bar.add_task("reading the scores", total=None)
-        yield lambda entry: bar.update(task, total=entry.of, completed=entry.stage, description=entry.what)
+
+        def advance(step: "TrainingStep") -> None:
+            loss = f", loss {step.figures['loss']:.4g}" if "loss" in step.figures else ""
+            bar.update(task, total=step.of, completed=step.number, description=f"{step.what}{loss}")
+
+        yield advance
 
 
 @contextmanager

@@ -6,22 +6,31 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from bncl_pyg.corpus import LabelSet, Supervision
+    from bncl_pyg.corpus import LabelSet
+    from bncl_pyg.priors import Priors
 
+AUTO = "auto"
 SETTINGS = Literal["annotation-free", "scarce-annotation", "domain-supervisor"]
 
 
 def train(
     features: Annotated[Path, typer.Argument(metavar="FEATURES", help="The folder of the scored training texts.")],
-    graph: Annotated[Path, typer.Option(help="A folder that 'bncl graph build' wrote.")],
-    setting: Annotated[SETTINGS, typer.Option(help="What is known: priors, annotated texts, or both.")],
     out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
+    graph: Annotated[
+        Path | None,
+        typer.Option(help="A folder that 'bncl graph build' wrote; if left out, the default graph is built and kept."),
+    ] = None,
+    setting: Annotated[
+        SETTINGS | None,
+        typer.Option(help="What is known: priors, annotated texts, or both. If left out, what is given decides."),
+    ] = None,
     priors: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|auto",
-            help="Cardinality and prevalence (JSON), as 'bncl data priors' writes them; prevalences may be words "
-            "(common, standard, uncommon, almost unseen). With 'auto', both are estimated from the scores.",
+            help="Cardinality and prevalence (JSON), as 'bncl data priors' writes them; a prevalence may be a number, "
+            "an interval [low, high], a word (common, standard, uncommon, almost unseen) or null. What is not known, and "
+            "with 'auto' everything, is estimated from the scores.",
         ),
     ] = None,
     annotated: Annotated[
@@ -50,48 +59,56 @@ def train(
     With the recipes paper and reference, training that is stopped goes on where it was when the same command is given
     again, and ends in the same model.
     """
-    from bncl_pyg.corpus import AUTO, Corpus, RoughPriors, Supervision
+    from bncl_pyg.corpus import Corpus
+    from bncl_pyg.errors import InputError
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.features import read_features
     from bncl_pyg.graph import SignedLabelGraph
     from bncl_pyg.persistence import check_free
-    from bncl_pyg.training import EpochLog, Recipe, adapted_recipe
+    from bncl_pyg.priors import Priors
+    from bncl_pyg.training import Annotated as AnnotatedTexts
+    from bncl_pyg.training import find_recipe
 
-    from .show import epochs_bar, stages_bar
+    from .show import training_bar
 
     check_free(out, "model", overwrite=overwrite)
-    chosen = adapted_recipe(recipe, epochs=epochs, sharpness=sharpness)
+    if annotations is not None and annotated is None:
+        raise InputError(
+            "There are no annotated texts to draw from: add --annotated TEXTS, or leave --annotations out."
+        )
+    given = {"epochs": epochs, "sharpness": sharpness}
+    chosen = find_recipe(recipe, **{name: value for name, value in given.items() if value is not None})
     loaded = read_features(features)
-    classifier = BNCLClassifier(setting, chosen, SignedLabelGraph.load(graph), seed)
-    known: Supervision | RoughPriors | None = None
-    if priors == AUTO:
-        known = RoughPriors.nothing(len(loaded.labels))
-    elif priors is not None:
-        known = RoughPriors.read(Path(priors), loaded.labels)
-    texts = None if annotated is None else Corpus.read(annotated, loaded.labels)
+    known = None if priors is None or priors == AUTO else Priors.read(Path(priors), loaded.labels)
+    texts = None
+    if annotated is not None:
+        texts = AnnotatedTexts.among(Corpus.read(annotated, loaded.labels), loaded.ids)
+        if annotations is not None:
+            texts = texts.drawn(chosen.draw(len(texts), annotations, seed))
+    own_graph = None if graph is None else SignedLabelGraph.load(graph)
+    classifier = BNCLClassifier(prevalence=known, recipe=chosen, setting=setting, graph=own_graph, seed=seed)
     checkpoint = out.with_name(f"{out.name}.checkpoint.safetensors")
     if fresh:
         checkpoint.unlink(missing_ok=True)
     try:
-        with epochs_bar(chosen.epochs) if isinstance(chosen, Recipe) else stages_bar() as progress:
-            classifier.fit(loaded, known, texts, annotations, checkpoint=checkpoint, progress=progress)
+        with training_bar() as progress:
+            classifier.fit(loaded, texts, checkpoint=checkpoint, progress=progress)
     except KeyboardInterrupt:
-        again = "goes on after the last whole epoch" if isinstance(chosen, Recipe) else "starts anew"
+        again = "goes on after the last whole epoch" if chosen.resumes else "starts anew"
         typer.echo(f"Stopped; the same command {again}.", err=True)
         raise typer.Exit(130) from None
     classifier.save_pretrained(out, overwrite=overwrite)
     checkpoint.unlink(missing_ok=True)
-    last = classifier.log_[-1]
-    told = f"{last.epoch} epochs, last loss {last.loss:.4g}" if isinstance(last, EpochLog) else "recipe default"
-    taught = len(classifier.annotated_)
-    texts_shown = f"{len(loaded)} texts, {taught} of them annotated" if taught else f"{len(loaded)} texts"
-    typer.echo(f"{out}: trained {setting} on {texts_shown}, {told}.")
-    if isinstance(known, RoughPriors) or known is None:
-        typer.echo(f"Estimated: {_shown(classifier.supervision_, loaded.labels)}.")
+    count, last = len(classifier.annotated_), classifier.log_[-1]
+    texts_shown = f"{len(loaded)} texts, {count} of them annotated" if count else f"{len(loaded)} texts"
+    loss = f", last loss {last.figures['loss']:.4g}" if "loss" in last.figures else ""
+    typer.echo(f"{out}: trained {classifier.setting_} on {texts_shown}, recipe {chosen.name}{loss}.")
+    if known is None or not known.is_exact:
+        typer.echo(f"Estimated: {_shown(classifier.priors_, loaded.labels)}.")
 
 
-def _shown(known: "Supervision", labels: "LabelSet") -> str:
+def _shown(known: "Priors", labels: "LabelSet") -> str:
     """Say what was estimated: the cardinality and the most common labels."""
-    most = (-known.prevalence).argsort(kind="stable")[:3]
-    names = ", ".join(f"{labels.names[place]} {known.prevalence[place]:.2g}" for place in most)
+    most = (-known.shares).argsort(kind="stable")[:3]
+    names = ", ".join(f"{labels.names[place]} {known.shares[place]:.2g}" for place in most)
     return f"{known.cardinality:.3g} labels a text; most common: {names}"

@@ -41,12 +41,12 @@ class LabelScores(NamedTuple):
 
 def evaluate(truth: Decisions, predicted: Decisions) -> Metrics:
     """Compare decisions; both boolean, (texts, labels)."""
-    true, said = _sparse(truth), _sparse(predicted)
-    texts, labels = _same_shape(true, said)
-    hits = true.multiply(said).tocsr()
-    of_texts = [_counts(matrix, axis=1) for matrix in (hits, true, said)]
-    of_labels = [_counts(matrix, axis=0) for matrix in (hits, true, said)]
-    wrong = true.nnz + said.nnz - 2 * hits.nnz
+    true, given = _sparse(truth), _sparse(predicted)
+    texts, labels = _same_shape(true, given)
+    hits = true.multiply(given).tocsr()
+    of_texts = [_counts(matrix, axis=1) for matrix in (hits, true, given)]
+    of_labels = [_counts(matrix, axis=0) for matrix in (hits, true, given)]
+    wrong = true.nnz + given.nnz - 2 * hits.nnz
     all_right = (of_texts[0] == of_texts[1]) & (of_texts[0] == of_texts[2])
     return Metrics(
         ACC=float(all_right.mean()),
@@ -59,17 +59,17 @@ def evaluate(truth: Decisions, predicted: Decisions) -> Metrics:
 
 def label_table(truth: Decisions, predicted: Decisions, labels: LabelSet) -> list[LabelScores]:
     """Return precision, recall, F1 and counts of each label, in the labels' order."""
-    true, said = _sparse(truth), _sparse(predicted)
-    _same_shape(true, said)
-    hits, support, given = (_counts(matrix, axis=0) for matrix in (true.multiply(said).tocsr(), true, said))
-    precision, recall, f1 = _ratio(hits, given), _ratio(hits, support), _f1(hits, support, given)
+    true, given = _sparse(truth), _sparse(predicted)
+    _same_shape(true, given)
+    hits, support, counts = (_counts(matrix, axis=0) for matrix in (true.multiply(given).tocsr(), true, given))
+    precision, recall, f1 = _ratio(hits, counts), _ratio(hits, support), _f1(hits, support, counts)
     columns = (
         labels.names,
         precision.tolist(),
         recall.tolist(),
         f1.tolist(),
         support.tolist(),
-        given.tolist(),
+        counts.tolist(),
     )
     return [LabelScores(*row) for row in zip(*columns, strict=True)]
 
@@ -140,14 +140,14 @@ class Reliability(NamedTuple):
 
     pairs: NDArray[np.int64]
     """How many (text, label) pairs have a probability in the bin."""
-    said: NDArray[np.float64]
+    predicted: NDArray[np.float64]
     """Their mean probability."""
     true: NDArray[np.float64]
     """The share of them that is true."""
 
     def error(self) -> float:
         """Return the expected calibration error: how far the two are apart, averaged over all pairs."""
-        return float((np.abs(self.said - self.true) * self.pairs).sum() / max(int(self.pairs.sum()), 1))
+        return float((np.abs(self.predicted - self.true) * self.pairs).sum() / max(int(self.pairs.sum()), 1))
 
 
 def reliability(truth: Decisions, probabilities: Scores, bins: int = 15) -> Reliability:
@@ -163,9 +163,9 @@ def reliability(truth: Decisions, probabilities: Scores, bins: int = 15) -> Reli
     place = _bin(values, bins)
     pairs = np.bincount(place, minlength=bins)
     pairs[0] += texts * labels - len(values)
-    said = np.bincount(place, weights=values.astype(np.float64), minlength=bins)
+    summed = np.bincount(place, weights=values.astype(np.float64), minlength=bins)
     hits = np.bincount(_bin(of_true, bins), minlength=bins)
-    return Reliability(pairs, said / np.maximum(pairs, 1), hits / np.maximum(pairs, 1))
+    return Reliability(pairs, summed / np.maximum(pairs, 1), hits / np.maximum(pairs, 1))
 
 
 def _values_at(matrix: csr_array, row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.floating]:
@@ -177,8 +177,8 @@ def _values_at(matrix: csr_array, row: NDArray[np.int64], column: NDArray[np.int
     place = np.minimum(np.searchsorted(keys, wanted, sorter=order), max(len(keys) - 1, 0))
     if not len(keys):
         return np.zeros(len(wanted))
-    found = order[place]
-    return np.where(keys[found] == wanted, entries.data[found], 0)
+    places = order[place]
+    return np.where(keys[places] == wanted, entries.data[places], 0)
 
 
 def _bin(probabilities: NDArray[np.floating], bins: int) -> NDArray[np.int64]:

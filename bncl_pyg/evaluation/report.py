@@ -33,7 +33,7 @@ BEST = (1, 3, 5)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `bncl eval` shows and writes."""
+    """A classifier's figures on test texts, and those of what one could use instead."""
 
     texts: int
     metrics: Metrics
@@ -82,29 +82,28 @@ class BaselineInputs:
         """Return what the model saw, for the baselines to see; annotated texts must not be among the test texts."""
         if digest(self.training.ids) != classifier.texts_digest_:
             raise InputError(
-                f"The model was trained on {classifier.about_['texts']} texts, but the folder of training features "
-                f"holds others ({len(self.training)}): give the folder that 'bncl train' was given."
+                f"The model was trained on {classifier.n_texts_} texts, but the folder of training features "
+                f"holds others ({len(self.training)}): give those that the model was trained on."
             )
         annotated = self.annotated
         if classifier.annotated_:
-            annotated = self._the_models_own(classifier)
+            annotated = self._annotated_in_training(classifier)
         if annotated is not None:
-            _check_apart(annotated, test.ids, texts)
-        return Evidence(self.training.filled(), test.filled(), classifier.supervision_, annotated, texts, self.encode)
+            _check_disjoint(annotated, test.ids, texts)
+        return Evidence(self.training.filled(), test.filled(), classifier.priors_, annotated, texts, self.encode)
 
-    def _the_models_own(self, classifier: BNCLClassifier) -> Corpus:
+    def _annotated_in_training(self, classifier: BNCLClassifier) -> Corpus:
         """Return the annotated texts that the model was trained on."""
         used, given = classifier.annotated_, self.annotated
         if given is None:
             raise InputError(
-                f"The model was trained on {len(used)} annotated texts; give them to the baselines too, "
-                f"with --annotated TEXTS."
+                f"The model was trained on {len(used)} annotated texts; give them to the baselines too (annotated)."
             )
         missing = sorted(used.keys() - set(given.ids))
         if missing:
             raise InputError(
                 f"The annotated texts lack {len(missing)} of the {len(used)} that the model was trained on, such as "
-                f"'{missing[0]}': give the file that 'bncl train' was given."
+                f"'{missing[0]}': give all that it was trained on."
             )
         own = given.rows(rows_of(list(used), given.ids, "The file of annotated texts"))
         assert own.annotations is not None
@@ -117,14 +116,14 @@ class BaselineInputs:
         return own
 
 
-def _check_apart(annotated: Corpus, ids: Sequence[str], texts: Sequence[str]) -> None:
-    """Refuse annotated texts that are test texts; the same words under another id, as data sets have them, are said."""
+def _check_disjoint(annotated: Corpus, ids: Sequence[str], texts: Sequence[str]) -> None:
+    """Refuse annotated texts that are test texts; the same words under another id are only logged."""
     tested = set(zip(ids, texts, strict=True))
     for identifier, text in zip(annotated.ids, annotated.texts, strict=True):
         if (identifier, text) in tested:
             raise InputError(
                 f"The text '{identifier}' is both an annotated text and a test text: the baselines would learn what "
-                f"they are tested on; give training texts as --annotated."
+                f"they are tested on; give training texts as annotated texts."
             )
     known = set(texts)
     same = sum(text in known for text in annotated.texts)
@@ -147,19 +146,20 @@ def evaluate_classifier(
     rows = rows_of(features.ids, truth.ids, "The truth")
     rows_of(truth.ids, features.ids, "The folder of features")
     true: csr_array = truth.annotations[rows]
-    predicted, scores = classifier.predict(features), classifier.predict_proba(features)
+    predictions = classifier.predictions(features)
+    predicted, scores = predictions.indicator(), predictions.probability_matrix()
     ranking = {f"P@{k}": precision_at(true, scores, k) for k in BEST if k <= len(features.labels)}
     start = features.sparse(features.zero_shot())
-    decided: dict[str, Decisions] = {"zero-shot": start}
+    decisions: dict[str, Decisions] = {"zero-shot": start}
     annotated = 0
     if inputs is not None:
         given = inputs.evidence(classifier, features, [truth.texts[row] for row in rows])
-        decided = dict(run_baselines(given))
+        decisions = dict(run_baselines(given))
         annotated = 0 if given.annotated is None else len(given.annotated)
     return Evaluation(
         texts=len(features),
         metrics=evaluate(true, predicted),
-        baselines={name: evaluate(true, said) for name, said in decided.items()},
+        baselines={name: evaluate(true, one) for name, one in decisions.items()},
         annotated=annotated,
         ranking={**ranking, "coverage": coverage(true, scores)},
         calibration={
@@ -174,5 +174,5 @@ def evaluate_classifier(
 
 def _as_scored(features: Features) -> Scores:
     """Return the zero-shot start's probabilities, sparse where texts have candidates."""
-    said = features.zero_shot_probabilities()
-    return said.numpy() if features.candidates is None else features.sparse(said)
+    start = features.zero_shot_probabilities()
+    return start.numpy() if features.candidates is None else features.sparse(start)

@@ -2,26 +2,30 @@
 
 from bncl_pyg.features.features import Features
 from bncl_pyg.features.featurize import featurize
-from bncl_pyg.features.pairs import AllPairs, Candidates, PairBlock, Pairs, pairs_of, reachable, row_blocks
+from bncl_pyg.features.lsa import LSA, TextInputs
+from bncl_pyg.features.pairs import AllPairs, Candidates, PairBlock, Pairs, all_pairs, pairs_of, reachable, row_blocks
+from bncl_pyg.features.predictions import Predictions, sparse_matrix
 from bncl_pyg.features.score import score_texts
 from bncl_pyg.features.store import read_features, write_features
-from bncl_pyg.features.text_inputs import WordAxes, text_inputs
 from bncl_pyg.features.words import word_counts
 
 __all__ = [
+    "LSA",
     "AllPairs",
     "Candidates",
     "Features",
     "PairBlock",
     "Pairs",
-    "WordAxes",
+    "Predictions",
+    "TextInputs",
+    "all_pairs",
     "featurize",
     "pairs_of",
     "reachable",
     "read_features",
     "row_blocks",
     "score_texts",
-    "text_inputs",
+    "sparse_matrix",
     "word_counts",
     "write_features",
 ]

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
+from bncl_pyg.features.predictions import sparse_matrix
 
 ROUNDING = 2e-3
 """How far entailment + contradiction may pass 1: two float16 numbers near 1 round by up to half of this each."""
@@ -29,10 +29,10 @@ class Features:
         contradiction: likewise.
         scorer: what made the scores (model, weights hash, template), carried along to the trained model.
         vectors: what the scorer's sentence encoder makes of each text, if it has one; float32, (texts, dimensions).
-        words: how often each text has a word of each bucket, where that was counted; (texts, buckets).
+        words: how often each text has a word of each bucket, where that was counted; sparse, (texts, buckets).
         candidates: where only each text's best labels were scored, which these are, ascending; (texts, candidates). Any
             other label is unknown for the text, not false.
-        hypotheses: what the scorer's sentence encoder makes of each label's hypothesis, if it has one; (labels,
+        label_vectors: what the scorer's sentence encoder makes of each label's hypothesis, if it has one; (labels,
             dimensions).
     """
 
@@ -44,7 +44,7 @@ class Features:
     vectors: Tensor | None = None
     words: csr_array | None = None
     candidates: Tensor | None = None
-    hypotheses: Tensor | None = None
+    label_vectors: Tensor | None = None
 
     def __post_init__(self) -> None:
         expected = len(self.ids), len(self.labels)
@@ -71,10 +71,9 @@ class Features:
         for name, content in (("vectors", self.vectors), ("words", self.words)):
             if content is not None and content.shape[0] != len(self.ids):
                 raise InputError(f"There are {name} of {content.shape[0]} texts, but there are {len(self.ids)} texts.")
-
-        if self.hypotheses is not None and len(self.hypotheses) != len(self.labels):
+        if self.label_vectors is not None and len(self.label_vectors) != len(self.labels):
             raise InputError(
-                f"There are vectors of {len(self.hypotheses)} hypotheses, but there are {len(self.labels)} labels."
+                f"There are vectors of {len(self.label_vectors)} labels, but there are {len(self.labels)} labels."
             )
 
     def __len__(self) -> int:
@@ -113,10 +112,21 @@ class Features:
         """Return values of the candidates, or of all labels, as a sparse matrix, (texts, labels)."""
         if self.candidates is None:
             return csr_array(values.numpy())
-        kept = values != 0
-        starts = np.concatenate([[0], kept.sum(dim=1).cumsum(0).numpy()])
-        content = values[kept].numpy(), self.candidates[kept].numpy(), starts
-        return csr_array(content, shape=(len(self.ids), len(self.labels)))
+        return sparse_matrix(values, self.candidates, len(self.labels))
+
+    def rows(self, rows: slice) -> "Features":
+        """Return some of the texts."""
+        parts: dict[str, Any] = {
+            name: None if (values := getattr(self, name)) is None else values[rows]
+            for name in ("entailment", "contradiction", "vectors", "words", "candidates")
+        }
+        return replace(self, ids=self.ids[rows], **parts)
+
+    def other_candidates(self, trained: int) -> str:
+        """Return a sentence: a model was trained with so many labels a text, and these are more or fewer."""
+        counts = (trained, self.entailment.shape[1])
+        were, are = (f"{count} candidates" if count < len(self.labels) else "all labels" for count in counts)
+        return f"The model was trained with {were} a text, but these features hold {are}."
 
     def zero_shot(self) -> Tensor:
         """Return the decisions before any training, q > q̄; boolean, as the scores are."""

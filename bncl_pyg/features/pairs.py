@@ -1,6 +1,6 @@
 """Which (text, label) pairs are looked at: all of them, or each text's candidates.
 
-Everything that the default recipe does to pairs is one of a handful of sums and products. Here they are, once for all
+Everything that is done to pairs is one of a handful of sums and products. Here they are, once for all
 pairs, with values (texts, labels), and once for candidates, with values (texts, candidates). A pair that is not among
 the candidates is unknown, not false: it has no value, takes part in no sum, says nothing and is never predicted. Where
 every label is a candidate of every text, the two give the same.
@@ -39,7 +39,7 @@ class PairBlock(Protocol):
         """Return the sum over texts of such values; (labels,)."""
         ...
 
-    def spread(self, numbers: Tensor) -> Tensor:
+    def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
         """Return, for each pair, its label's number; what is given is (labels,)."""
         ...
 
@@ -47,7 +47,7 @@ class PairBlock(Protocol):
         """Return inputs @ weights, (dimensions, labels), at these pairs."""
         ...
 
-    def gather(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
+    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
         """Add inputsᵀ @ values of these pairs, (dimensions, labels): what `linear` passes on, passed back."""
         ...
 
@@ -77,11 +77,11 @@ class Pairs(Protocol):
         """Return each label's lowest value; (labels,)."""
         ...
 
-    def likely_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    def probability_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """Return Σ p and Σ p(1 − p) over texts, where p = σ(logits + the label's offset); (labels,) each."""
         ...
 
-    def spread(self, numbers: Tensor) -> Tensor:
+    def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
         """Return, for each pair, its label's number; what is given is (labels,)."""
         ...
 
@@ -93,7 +93,7 @@ class Pairs(Protocol):
         """Return the pairs of some of the texts."""
         ...
 
-    def of(self, matrix: Any) -> Tensor:
+    def select(self, matrix: Any) -> Tensor:
         """Return what a sparse boolean matrix, (texts, labels), says of the pairs, 0 or 1."""
         ...
 
@@ -111,9 +111,9 @@ class AllPairs:
 
     labels: Any
 
-    def __init__(self, texts: int, labels: int) -> None:
+    def __init__(self, texts: int, labels: int, device: torch.device | None = None) -> None:
         self.texts, self.labels = texts, labels
-        self.counts = torch.full((labels,), float(texts))
+        self.counts = torch.full((labels,), float(texts), device=device)
 
     def sums(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
@@ -123,16 +123,16 @@ class AllPairs:
         """See `Pairs`."""
         return values.min(dim=0).values
 
-    def likely_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    def probability_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """See `Pairs`."""
         sums, slopes = torch.zeros_like(offsets), torch.zeros_like(offsets)
         for rows in row_blocks(logits):
-            likely = (logits[rows] + offsets).sigmoid_()
-            sums += likely.sum(dim=0)
-            slopes += likely.mul_(1 - likely).sum(dim=0)
+            probabilities = (logits[rows] + offsets).sigmoid_()
+            sums += probabilities.sum(dim=0)
+            slopes += probabilities.mul_(1 - probabilities).sum(dim=0)
         return sums, slopes
 
-    def spread(self, numbers: Tensor) -> Tensor:
+    def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
         """See `Pairs`; what is returned broadcasts over texts."""
         return numbers
 
@@ -142,11 +142,11 @@ class AllPairs:
 
     def rows(self, rows: Tensor) -> "AllPairs":
         """See `Pairs`."""
-        return AllPairs(len(rows), self.labels)
+        return AllPairs(len(rows), self.labels, self.counts.device)
 
-    def of(self, matrix: Any) -> Tensor:
+    def select(self, matrix: Any) -> Tensor:
         """See `Pairs`."""
-        return torch.from_numpy(matrix.toarray()).float()
+        return torch.from_numpy(matrix.toarray()).float().to(self.counts.device)
 
     def blocks(self) -> Iterator[PairBlock]:
         """See `Pairs`: one block."""
@@ -162,12 +162,12 @@ class _WholeBlock:
 
     def __init__(self, pairs: AllPairs) -> None:
         self.labels, self.counts = slice(0, pairs.labels), pairs.counts
-        self.sums, self.spread, self.linear = pairs.sums, pairs.spread, pairs.linear
+        self.sums, self.broadcast_to_pairs, self.linear = pairs.sums, pairs.broadcast_to_pairs, pairs.linear
 
     def take(self, values: Tensor) -> Tensor:
         return values
 
-    def gather(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
+    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
         into.addmm_(inputs.T, values)
 
     def parts(self, inputs: Tensor) -> Iterator[tuple[slice, slice]]:
@@ -196,40 +196,40 @@ class Candidates:
         """See `Pairs`; infinite where a label is nobody's candidate."""
         return values.new_full((self.labels,), torch.inf).scatter_reduce_(0, self._flat, values.flatten(), "amin")
 
-    def likely_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    def probability_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """See `Pairs`."""
-        likely = (logits + self.spread(offsets)).sigmoid_()
-        return self.sums(likely), self.sums(likely.mul_(1 - likely))
+        probabilities = (logits + self.broadcast_to_pairs(offsets)).sigmoid_()
+        return self.sums(probabilities), self.sums(probabilities.mul_(1 - probabilities))
 
-    def spread(self, numbers: Tensor) -> Tensor:
+    def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
         """See `Pairs`."""
         return numbers[self.candidates]
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
         """See `Pairs`."""
         if not inputs.shape[1]:
-            return torch.zeros(self.candidates.shape)
+            return inputs.new_zeros(self.candidates.shape)
         columns = self._flat
         if len(columns) < self.labels:
             # Few texts: only their labels' weights are looked at.
             occurring, columns = torch.unique(columns, return_inverse=True)
             weights = weights[:, occurring]
-        texts = torch.arange(self.texts).repeat_interleave(self.candidates.shape[1])
+        texts = torch.arange(self.texts, device=inputs.device).repeat_interleave(self.candidates.shape[1])
         pattern = SparsePattern(texts, columns, (self.texts, weights.shape[1]), by_columns=False)
-        empty = pattern.matrix(torch.zeros(len(self._flat)))
-        found: Tensor = torch.sparse.sampled_addmm(empty, inputs, weights, beta=0.0).values()
-        return found.view(self.candidates.shape)
+        empty = pattern.matrix(inputs.new_zeros(len(self._flat)))
+        products: Tensor = torch.sparse.sampled_addmm(empty, inputs, weights, beta=0.0).values()
+        return products.view(self.candidates.shape)
 
     def rows(self, rows: Tensor) -> "Candidates":
         """See `Pairs`."""
         return Candidates(self.candidates[rows], self.labels)
 
-    def of(self, matrix: Any) -> Tensor:
+    def select(self, matrix: Any) -> Tensor:
         """See `Pairs`; what is true of other labels is left out."""
         entries = matrix.tocoo()
-        keys = torch.from_numpy(entries.row.astype("int64") * self.labels + entries.col)
-        mine = torch.arange(self.texts)[:, None] * self.labels + self.candidates
-        return torch.isin(mine, keys).float()
+        keys = torch.from_numpy(entries.row.astype("int64") * self.labels + entries.col).to(self.candidates.device)
+        own = torch.arange(self.texts, device=keys.device)[:, None] * self.labels + self.candidates
+        return torch.isin(own, keys).float()
 
     def blocks(self) -> Iterator[PairBlock]:
         """See `Pairs`."""
@@ -244,7 +244,7 @@ class Candidates:
     def routes(self, edge_index: Tensor) -> "Routes":
         """See `Pairs`; those of the last edges are remembered."""
         if self._routes is None or self._routes[0] is not edge_index:
-            self._routes = edge_index, Routes.found(self, edge_index)
+            self._routes = edge_index, Routes.between(self, edge_index)
         return self._routes[1]
 
 
@@ -264,16 +264,16 @@ class _LabelBlock:
     def sums(self, values: Tensor) -> Tensor:
         return values.new_zeros(len(self.counts)).index_add_(0, self._label, values)
 
-    def spread(self, numbers: Tensor) -> Tensor:
+    def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
         return numbers[self._label]
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
-        found = torch.zeros(len(self._label))
+        products = torch.zeros(len(self._label), device=inputs.device)
         if len(weights):
-            self._pattern.add_sampled(found, weights.t().contiguous(), inputs)
-        return found
+            self._pattern.add_sampled(products, weights.t().contiguous(), inputs)
+        return products
 
-    def gather(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
+    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
         if inputs.shape[1]:
             into += self._pattern.product(values, inputs).t()
 
@@ -294,7 +294,7 @@ class Routes:
         self.sources, self.targets, self.edges = sources, targets, edges
 
     @classmethod
-    def found(cls, pairs: Candidates, edge_index: Tensor, texts_at_once: int = 4096) -> "Routes":
+    def between(cls, pairs: Candidates, edge_index: Tensor, texts_at_once: int = 4096) -> "Routes":
         """Find where both ends of an edge are candidates of the same text.
 
         Args:
@@ -304,29 +304,29 @@ class Routes:
         """
         starts = starts_of(edge_index[1], pairs.labels)
         width = pairs.candidates.shape[1]
-        found: list[tuple[Tensor, Tensor, Tensor]] = []
+        blocks: list[tuple[Tensor, Tensor, Tensor]] = []
         for first in range(0, pairs.texts, texts_at_once):
             block = pairs.candidates[first : first + texts_at_once]
-            keys = (torch.arange(len(block))[:, None] * pairs.labels + block).flatten()
+            keys = (torch.arange(len(block), device=block.device)[:, None] * pairs.labels + block).flatten()
             degree = (starts[1:] - starts[:-1])[block].flatten()
-            targets = torch.arange(len(keys)).repeat_interleave(degree)
+            targets = torch.arange(len(keys), device=block.device).repeat_interleave(degree)
             edges = ranges(starts[block.flatten()], degree)
             wanted = targets // width * pairs.labels + edge_index[0][edges]
             sources = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
             there = keys[sources] == wanted
             offset = first * width
-            found.append((sources[there] + offset, targets[there] + offset, edges[there]))
-        return cls(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+            blocks.append((sources[there] + offset, targets[there] + offset, edges[there]))
+        return cls(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
 
 
-def reachable(totals: Tensor, pairs: Pairs) -> Tensor:
+def reachable(totals: Tensor, pairs: Pairs, least: float) -> Tensor:
     """Return how many texts each label is asked to have, where it should have so many; (labels,).
 
-    The fewer of all texts a label is a candidate of, the more of its true texts may lie elsewhere: down to half of
-    those whose candidate it is are asked for at most.
+    The fewer of all texts a label is a candidate of, the more of its true texts may lie elsewhere: no more than
+    `least` of those whose candidate it is are asked for where these are few, and all of them where it is every text's.
     """
     counts = pairs.counts.to(totals)
-    return totals.minimum(counts * (0.5 + 0.5 * counts / pairs.texts))
+    return totals.minimum(counts * (least + (1 - least) * counts / pairs.texts))
 
 
 def row_blocks(values: Tensor, width: int | None = None) -> Iterator[slice]:
@@ -335,6 +335,11 @@ def row_blocks(values: Tensor, width: int | None = None) -> Iterator[slice]:
     yield from (slice(first, first + size) for first in range(0, len(values), size))
 
 
-def pairs_of(candidates: Tensor | None, texts: int, labels: int) -> Pairs:
-    """Return the pairs of texts with these candidates, or with all labels if there are none."""
-    return AllPairs(texts, labels) if candidates is None else Candidates(candidates, labels)
+def pairs_of(candidates: Tensor | None, like: Tensor, labels: int) -> Pairs:
+    """Return the pairs of texts with these candidates, or with all labels; `like` has a row a text."""
+    return AllPairs(len(like), labels, like.device) if candidates is None else Candidates(candidates, labels)
+
+
+def all_pairs(values: Tensor) -> AllPairs:
+    """Return the pairs of a whole matrix of values, (texts, labels)."""
+    return AllPairs(values.shape[0], values.shape[1], values.device)

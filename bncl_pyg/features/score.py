@@ -15,7 +15,7 @@ def score_texts(
     template: str = TEMPLATE,
     *,
     candidates: int | None = None,
-    hypotheses: Tensor | None = None,
+    label_vectors: Tensor | None = None,
 ) -> Features:
     """Score texts in memory; for many texts, `featurize` keeps them on disk.
 
@@ -25,12 +25,12 @@ def score_texts(
         scorer: what reads them.
         template: how a label becomes a hypothesis.
         candidates: how many labels a text keeps; all, if not given.
-        hypotheses: what the scorer's encoder made of the labels earlier, (labels, dimensions); found anew, if not
+        label_vectors: what the scorer's encoder made of the labels earlier, (labels, dimensions); found anew, if not
             given.
     """
     said = hypotheses_of(labels.descriptions, template)
-    if hypotheses is not None:
-        scorer.know(said, hypotheses)
+    if label_vectors is not None:
+        scorer.know(said, label_vectors)
     best = None if candidates is None else ranker_for(scorer).best(corpus.texts, said, candidates)
     entailment, contradiction = scorer.score(corpus.texts, said, best)
     about = {**scorer.about(), "template": template}
@@ -38,4 +38,4 @@ def score_texts(
     # Rounded as in a store, so that a text is the same text either way.
     vectors = None if vectors is None else vectors.half().float()
     words = word_counts(corpus.texts)
-    return Features(corpus.ids, labels, entailment, contradiction, about, vectors, words, best, hypotheses)
+    return Features(corpus.ids, labels, entailment, contradiction, about, vectors, words, best, label_vectors)

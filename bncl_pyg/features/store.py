@@ -406,9 +406,9 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
                 span = slice(*rows)
                 vectors = None if features.vectors is None else features.vectors[span]
                 store.put_texts(rows, vectors, None if features.words is None else features.words[span])
-        if features.hypotheses is not None:
+        if features.label_vectors is not None:
             for group in store.label_groups():
-                store.put_labels(group, features.hypotheses[slice(*group)])
+                store.put_labels(group, features.label_vectors[slice(*group)])
         for rows, columns in store.missing():
             part = slice(*rows), slice(*columns) if features.candidates is None else slice(None)
             scores = {"entailment": features.entailment[part], "contradiction": features.contradiction[part]}

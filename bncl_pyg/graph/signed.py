@@ -79,7 +79,7 @@ class SignedLabelGraph(Data):
         ones = np.ones(len(sources), dtype=np.int64)
         return csr_array((ones, (sources, targets)), shape=(self.num_nodes, self.num_nodes))
 
-    def heard(self) -> tuple[Tensor, Tensor]:
+    def message_edges(self) -> tuple[Tensor, Tensor]:
         """Return along which edges labels hear from their neighbours, and whether these are friends.
 
         All edges; where neighbourhoods are pruned, those that are kept: a label that is far from all others would

@@ -1,35 +1,25 @@
-"""The models: balanced message passing over two channels with the collective loss, and the collective projection."""
+"""The operators: balanced message passing over two channels, the collective loss, the collective projection."""
 
 from bncl_pyg.nn.balanced_conv import BalancedConv
 from bncl_pyg.nn.bncl import BNCL
-from bncl_pyg.nn.collective import (
-    FARTHEST,
-    CollectiveModel,
-    ScoreScale,
-    as_state,
-    decided,
-    free_logits,
-    from_state,
-    log_odds,
-)
+from bncl_pyg.nn.collective import CollectiveModel, decide, unsupervised_logits
 from bncl_pyg.nn.collective_loss import CollectiveLoss, choose_sharpness
-from bncl_pyg.nn.projection import CollectiveProjection, solve_text_offsets
+from bncl_pyg.nn.projection import CollectiveProjection, ProjectionSteps, solve_text_offsets
 from bncl_pyg.nn.signed_messages import SignedMessages
+from bncl_pyg.nn.standardize import ScoreStandardizer, log_odds
 
 __all__ = [
     "BNCL",
-    "FARTHEST",
     "BalancedConv",
     "CollectiveLoss",
     "CollectiveModel",
     "CollectiveProjection",
-    "ScoreScale",
+    "ProjectionSteps",
+    "ScoreStandardizer",
     "SignedMessages",
-    "as_state",
     "choose_sharpness",
-    "decided",
-    "free_logits",
-    "from_state",
+    "decide",
     "log_odds",
     "solve_text_offsets",
+    "unsupervised_logits",
 ]

@@ -8,13 +8,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import binary_cross_entropy
 
-from bncl_pyg.features import AllPairs, Pairs
+from bncl_pyg.features import Pairs, all_pairs
 
 FLOOR = 1e-6
-"""The smallest number whose logarithm is taken: a state can be exactly 0."""
-
+"""A tolerance: the smallest number whose logarithm is taken; a state can be exactly 0."""
 TINY = 1e-30
-"""What keeps the gradient of a root finite at 0."""
+"""A tolerance: what keeps the gradient of a root finite at 0."""
 
 
 class CollectiveLoss(torch.nn.Module):
@@ -86,7 +85,7 @@ class CollectiveLoss(torch.nn.Module):
             texts: N, how many texts batch and others are together; the batch's size if there are no others.
             pairs: which pairs p and p̄ are of; all, if not given.
         """
-        pairs = AllPairs(*entailment.shape) if pairs is None else pairs
+        pairs = all_pairs(entailment) if pairs is None else pairs
         expected = (len(entailment) if texts is None else texts) * self.prevalence.to(entailment.dtype)
         missing = expected if others is None else expected - others
         parts, predicted = _Collective.apply(  # type: ignore[no-untyped-call]
@@ -97,9 +96,9 @@ class CollectiveLoss(torch.nn.Module):
                 annotation = binary_cross_entropy(predicted[annotated], truth, reduction="sum")
             else:
                 most = 1.0 if self.annotation == "likelihood" else None
-                likely = truth * entailment[annotated].clamp(FLOOR, most).log()
-                unlikely = (1 - truth) * contradiction[annotated].clamp(FLOOR, most).log()
-                annotation = -(likely + unlikely).sum()
+                of_true = truth * entailment[annotated].clamp(FLOOR, most).log()
+                of_false = (1 - truth) * contradiction[annotated].clamp(FLOOR, most).log()
+                annotation = -(of_true + of_false).sum()
             parts = torch.cat([parts[:3], annotation[None]])
         return parts, predicted
 
@@ -145,12 +144,14 @@ class _Collective(torch.autograd.Function):
         of_lengths, for_labels, for_texts, _ = [0.0] * 4 if of_parts is None else of_parts.tolist()
         of_labels, of_texts = 2 * for_labels * of_labels, 2 * for_texts * of_texts
         # As the states lie: else everything that follows would go through memory number by number.
-        wanted = torch.add(-ctx.pairs.spread(of_labels), of_texts[:, None], alpha=-1, out=torch.empty_like(predicted))
+        wanted = torch.add(
+            -ctx.pairs.broadcast_to_pairs(of_labels), of_texts[:, None], alpha=-1, out=torch.empty_like(predicted)
+        )
         if of_predicted is not None:
             wanted += of_predicted
-        apart = torch.ops.aten.sigmoid_backward(wanted, predicted).mul_(ctx.sharpness)
-        together = rest * ((of_lengths / lengths)[:, None] if ctx.is_norm else 2 * of_lengths)
-        return together + apart, together - apart, of_labels, None, None, None, None
+        of_difference = torch.ops.aten.sigmoid_backward(wanted, predicted).mul_(ctx.sharpness)
+        of_sum = rest * ((of_lengths / lengths)[:, None] if ctx.is_norm else 2 * of_lengths)
+        return of_sum + of_difference, of_sum - of_difference, of_labels, None, None, None, None
 
 
 def choose_sharpness(entailment: Tensor, contradiction: Tensor, certainty: float = 0.9999) -> int:

@@ -7,20 +7,38 @@ as far as ρ, the competition among a text's labels, demands. The two are solved
 cent off.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from bncl_pyg.features import AllPairs, Pairs, reachable, row_blocks
+from bncl_pyg.features import Pairs, all_pairs, reachable, row_blocks
 
-FIRST_STEPS, LATER_STEPS, ROUNDS = 8, 2, 8
-LARGEST_STEP, LARGEST_OFFSET = 2.0, 40.0
-TINY = 1e-12
-LEAST = 1e-3
-"""How far a total is kept from nothing and from everything."""
+MAX_STEP, MAX_OFFSET = 2.0, 40.0
+"""Tolerances of the solver: how far an offset moves at once, and how far from 0 it gets."""
+TINY, MARGIN = 1e-12, 1e-3
+"""Likewise: what keeps a logarithm finite, and how far a total is kept from nothing and from everything."""
+
+
+@dataclass(frozen=True)
+class ProjectionSteps:
+    """How far the projection is solved; all of it changes predictions a little.
+
+    Args:
+        turns: how often label offsets and text offsets are solved in turn.
+        first: steps of Newton's method in the first turn; a new text's offset takes twice as many.
+        later: steps in each later turn.
+        least_reachable: see `bncl_pyg.features.reachable`.
+    """
+
+    turns: int = 8
+    first: int = 8
+    later: int = 2
+    least_reachable: float = 0.5
 
 
 def solve_text_offsets(logits: Tensor, cardinality: float, start: Tensor, steps: int) -> Tensor:
-    """Return for each text the number that, added to its logits, gives it so many labels; (texts,).
+    """Return for each text the offset a that, added to its logits, gives it so many labels; (texts,).
 
     Args:
         logits: (texts, labels), or of some pairs.
@@ -28,22 +46,23 @@ def solve_text_offsets(logits: Tensor, cardinality: float, start: Tensor, steps:
         start: offsets to start from, (texts,).
         steps: of Newton's method.
     """
-    total = min(cardinality, logits.shape[1] - LEAST)
-    found = torch.empty_like(start)
+    total = min(cardinality, logits.shape[1] - MARGIN)
+    solved = torch.empty_like(start)
     # Some texts at a time, through all steps: they stay in the cache.
     for rows in row_blocks(logits):
-        mine, offsets = logits[rows], start[rows]
-        wanted = torch.full_like(offsets, total)
+        block, offsets = logits[rows], start[rows]
+        totals = torch.full_like(offsets, total)
         for _ in range(steps):
-            likely = (mine + offsets[:, None]).sigmoid_()
-            sums = likely.sum(dim=1)
-            offsets = _nearer(offsets, wanted, sums, likely.mul_(1 - likely).sum(dim=1))
-        found[rows] = offsets
-    return found
+            probabilities = (block + offsets[:, None]).sigmoid_()
+            sums = probabilities.sum(dim=1)
+            slopes = probabilities.mul_(1 - probabilities).sum(dim=1)
+            offsets = _newton_step(offsets, totals, sums, slopes)
+        solved[rows] = offsets
+    return solved
 
 
 def solve_label_offsets(logits: Tensor, totals: Tensor, start: Tensor, steps: int, pairs: Pairs) -> Tensor:
-    """Return for each label the number that, added to its logits, gives it to so many texts; (labels,).
+    """Return for each label the offset b that, added to its logits, gives it to so many texts; (labels,).
 
     Args:
         logits: of the pairs.
@@ -54,15 +73,15 @@ def solve_label_offsets(logits: Tensor, totals: Tensor, start: Tensor, steps: in
     """
     offsets = start
     for _ in range(steps):
-        offsets = _nearer(offsets, totals, *pairs.likely_sums(logits, offsets))
+        offsets = _newton_step(offsets, totals, *pairs.probability_sums(logits, offsets))
     return offsets
 
 
-def _nearer(offsets: Tensor, totals: Tensor, sums: Tensor, slopes: Tensor) -> Tensor:
+def _newton_step(offsets: Tensor, totals: Tensor, sums: Tensor, slopes: Tensor) -> Tensor:
     """Take a step of Newton's method on the logarithm of the sum, which is nearly linear where a total is small."""
     sums = sums.clamp_min(TINY)
     change = (totals.log() - sums.log()) * sums / slopes.clamp_min(TINY)
-    return (offsets + change.clamp(-LARGEST_STEP, LARGEST_STEP)).clamp(-LARGEST_OFFSET, LARGEST_OFFSET)
+    return (offsets + change.clamp(-MAX_STEP, MAX_STEP)).clamp(-MAX_OFFSET, MAX_OFFSET)
 
 
 class CollectiveProjection(torch.nn.Module):
@@ -72,20 +91,29 @@ class CollectiveProjection(torch.nn.Module):
         offsets: b, (labels,).
         cardinality: κ.
         competition: ρ; at 0, texts have no offset.
+        steps: how far offsets are solved.
 
     Shapes:
         - **input:** logits (texts, labels), or of some pairs
         - **output:** logits of the same shape
+
+    Example::
+
+        projection = CollectiveProjection.fit(logits, prevalence, cardinality=1.2, competition=0.75)
+        probabilities = torch.sigmoid(projection(logits))
     """
 
-    def __init__(self, offsets: Tensor, cardinality: float, competition: float) -> None:
+    def __init__(
+        self, offsets: Tensor, cardinality: float, competition: float, steps: ProjectionSteps | None = None
+    ) -> None:
         super().__init__()
         self.register_buffer("offsets", offsets)
         self.offsets: Tensor
         self.cardinality, self.competition = cardinality, competition
+        self.steps = ProjectionSteps() if steps is None else steps
 
     @classmethod
-    def solved(
+    def fit(
         cls,
         logits: Tensor,
         prevalence: Tensor,
@@ -93,51 +121,55 @@ class CollectiveProjection(torch.nn.Module):
         competition: float,
         pairs: Pairs | None = None,
         ceiling: Tensor | None = None,
+        steps: ProjectionSteps | None = None,
     ) -> "CollectiveProjection":
         """Find the label offsets on (training) texts.
 
         Where texts have candidates only, a label's true texts may lie elsewhere: the fewer of all texts it is a
-        candidate of, the fewer of these it is asked to have, down to half of them at most. A label that is nobody's
-        candidate keeps the offset that its prevalence alone suggests.
+        candidate of, the fewer of these it is asked to have (see `reachable`). A label that is nobody's candidate keeps
+        the offset that its prevalence alone suggests.
 
         Args:
-            logits: (texts, labels), or of the pairs.
+            logits: s, (texts, labels), or of the pairs.
             prevalence: λ, (labels,); a label with λ = 0 gets an offset below which nothing is predicted.
             cardinality: κ.
             competition: ρ.
             pairs: which pairs the logits are of; all, if not given.
             ceiling: what probabilities will be multiplied with before they should meet κ and λ, (labels,), above λ.
+            steps: how far to solve.
         """
-        pairs = AllPairs(*logits.shape) if pairs is None else pairs
+        pairs, steps = all_pairs(logits) if pairs is None else pairs, steps or ProjectionSteps()
         texts, counts = pairs.texts, pairs.counts
         wanted = prevalence.to(logits) * texts
-        totals = reachable(wanted, pairs)
+        totals = reachable(wanted, pairs, steps.least_reachable)
         if ceiling is not None:
             wanted, totals = wanted / ceiling, totals / ceiling
             cardinality = float(totals.sum()) / texts
-        totals = totals.minimum(counts - LEAST).clamp_min(LEAST)
-        alone = torch.logit(wanted / texts).clamp(-LARGEST_OFFSET, LARGEST_OFFSET)
-        found = cls(torch.where(counts > 0, torch.logit(totals / counts.clamp_min(1)), alone), cardinality, competition)
-        of_texts = torch.zeros(texts)
-        for turn in range(ROUNDS):
-            steps = LATER_STEPS if turn else FIRST_STEPS
+        totals = totals.minimum(counts - MARGIN).clamp_min(MARGIN)
+        of_prevalence = torch.logit(wanted / texts).clamp(-MAX_OFFSET, MAX_OFFSET)
+        offsets = torch.where(counts > 0, torch.logit(totals / counts.clamp_min(1)), of_prevalence)
+        of_texts = logits.new_zeros(texts)
+        for turn in range(steps.turns):
+            count = steps.later if turn else steps.first
+            shifted = logits
             if competition:
-                shifted = logits + pairs.spread(found.offsets)
-                of_texts = solve_text_offsets(shifted, cardinality, of_texts, steps)
-                base = logits + competition * of_texts[:, None]
-            else:
-                base = logits
-            solved = solve_label_offsets(base, totals, found.offsets, steps, pairs)
-            found.offsets = torch.where(counts > 0, solved, alone)
+                of_texts = solve_text_offsets(logits + pairs.broadcast_to_pairs(offsets), cardinality, of_texts, count)
+                shifted = logits + competition * of_texts[:, None]
+            solved = solve_label_offsets(shifted, totals, offsets, count, pairs)
+            offsets = torch.where(counts > 0, solved, of_prevalence)
             if not competition and turn:
                 break
-        return found
+        return cls(offsets, cardinality, competition, steps)
 
     def forward(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Add the offsets; each text's own is found anew, from it alone."""
-        offsets = self.offsets if pairs is None else pairs.spread(self.offsets)
+        offsets = self.offsets if pairs is None else pairs.broadcast_to_pairs(self.offsets)
         if self.competition:
-            start = torch.zeros(len(logits))
-            of_texts = solve_text_offsets(logits + offsets, self.cardinality, start, 2 * FIRST_STEPS)
+            start = logits.new_zeros(len(logits))
+            of_texts = solve_text_offsets(logits + offsets, self.cardinality, start, 2 * self.steps.first)
             logits = logits + self.competition * of_texts[:, None]
         return logits + offsets
+
+    def config(self) -> dict[str, float]:
+        """Return κ and ρ, as JSON can hold them."""
+        return {"cardinality": float(self.cardinality), "competition": float(self.competition)}

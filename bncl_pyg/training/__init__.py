@@ -1,31 +1,55 @@
-"""From features, a graph and supervision to a trained model; no test label is reachable from here."""
+"""From features, a graph, priors and annotated texts to a trained model; no test label is reachable from here."""
 
-from bncl_pyg.training.default import DefaultRecipe, DefaultTrainer, StageLog, Start
-from bncl_pyg.training.priors import estimated_cardinality
-from bncl_pyg.training.recipes import PAPER, RECIPES, AnyRecipe, Recipe, adapted_recipe, find_recipe, recipe_from_dict
-from bncl_pyg.training.regression import Inputs, regress
-from bncl_pyg.training.settings import Setting, check_given, supervise
-from bncl_pyg.training.trainer import Checkpoint, EpochLog, Trainer
+from bncl_pyg.training.annotated import Annotated, draw, indicator_of
+from bncl_pyg.training.calibration import Calibration
+from bncl_pyg.training.checkpoint import Checkpoint
+from bncl_pyg.training.correction import CorrectionFit
+from bncl_pyg.training.decisions import Decisions
+from bncl_pyg.training.default import DefaultRecipe
+from bncl_pyg.training.default_model import DefaultModel
+from bncl_pyg.training.estimation import PriorEstimation
+from bncl_pyg.training.paper import PAPER, REFERENCE, PaperModel, PaperRecipe
+from bncl_pyg.training.prevalence import estimate_cardinality
+from bncl_pyg.training.recipe import Model, Progress, Recipe, TrainingStep
+from bncl_pyg.training.recipes import RECIPES, find_recipe, load_recipe, save_recipe
+from bncl_pyg.training.regression import PCAInputs, fit_logistic
+from bncl_pyg.training.saved import TrainedModel
+from bncl_pyg.training.scarce import ScarcePrevalence
+from bncl_pyg.training.self_training import SelfTraining
+from bncl_pyg.training.settings import Setting, setting_of
+from bncl_pyg.training.trainer import Trainer, TrainingNumbers
 
 __all__ = [
     "PAPER",
     "RECIPES",
-    "AnyRecipe",
+    "REFERENCE",
+    "Annotated",
+    "Calibration",
     "Checkpoint",
+    "CorrectionFit",
+    "Decisions",
+    "DefaultModel",
     "DefaultRecipe",
-    "DefaultTrainer",
-    "EpochLog",
-    "Inputs",
+    "Model",
+    "PCAInputs",
+    "PaperModel",
+    "PaperRecipe",
+    "PriorEstimation",
+    "Progress",
     "Recipe",
+    "ScarcePrevalence",
+    "SelfTraining",
     "Setting",
-    "StageLog",
-    "Start",
+    "TrainedModel",
     "Trainer",
-    "adapted_recipe",
-    "check_given",
-    "estimated_cardinality",
+    "TrainingNumbers",
+    "TrainingStep",
+    "draw",
+    "estimate_cardinality",
     "find_recipe",
-    "recipe_from_dict",
-    "regress",
-    "supervise",
+    "fit_logistic",
+    "indicator_of",
+    "load_recipe",
+    "save_recipe",
+    "setting_of",
 ]

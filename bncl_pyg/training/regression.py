@@ -1,4 +1,4 @@
-"""Logistic regressions of all labels at once, on targets that may be soft and around a start that may be informed."""
+"""Penalised logistic regression of all labels at once, on targets that may be soft and around an informed start."""
 
 import math
 from dataclasses import dataclass
@@ -8,38 +8,41 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from bncl_pyg.features import AllPairs, PairBlock, Pairs
+from bncl_pyg.features import PairBlock, Pairs, all_pairs, row_blocks
 
-LEAST_CURVATURE = 1e-6
+LEAST_CURVATURE, GRADIENT_TOLERANCE, CHANGE_TOLERANCE = 1e-6, 1e-3, 1e-7
+"""Tolerances of L-BFGS."""
+MAX_NEWTON_STEPS, LEAST_NEWTON_STEP = 30, 1e-6
+"""Tolerances of `platt_scaling`."""
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """Inputs in coordinates in which the loss is about equally curved everywhere: their principal axes.
+class PCAInputs:
+    """Inputs along their principal axes, where the loss is about equally curved everywhere.
 
     Args:
-        rotated: centred and turned, (texts, dimensions).
+        rotated: centred and rotated, (texts, dimensions).
         centre: of the inputs, (dimensions,).
         axes: (dimensions, dimensions), orthogonal.
-        spread: Σ of squares along each axis, (dimensions,).
+        squares: Σ of squares along each axis, (dimensions,).
     """
 
     rotated: Tensor
     centre: Tensor
     axes: Tensor
-    spread: Tensor
+    squares: Tensor
 
     @classmethod
-    def of(cls, inputs: Tensor) -> "Inputs":
-        """Turn inputs, (texts, dimensions)."""
+    def fit(cls, inputs: Tensor) -> "PCAInputs":
+        """Rotate inputs, (texts, dimensions)."""
         centre = inputs.mean(dim=0)
         centred = inputs - centre
-        spread, axes = torch.linalg.eigh(centred.T @ centred)
-        return cls(centred @ axes, centre, axes, spread.clamp_min(0))
+        squares, axes = torch.linalg.eigh(centred.T @ centred)
+        return cls(centred @ axes, centre, axes, squares.clamp_min(0))
 
-    def rows(self, rows: Tensor) -> "Inputs":
+    def rows(self, rows: Tensor) -> "PCAInputs":
         """Return some of the texts, in the same coordinates."""
-        return Inputs(self.rotated[rows], self.centre, self.axes, self.spread * len(rows) / len(self.rotated))
+        return PCAInputs(self.rotated[rows], self.centre, self.axes, self.squares * len(rows) / len(self.rotated))
 
 
 class Regression(NamedTuple):
@@ -49,22 +52,22 @@ class Regression(NamedTuple):
     intercepts: Tensor
     slopes: Tensor
 
-    def added(self, inputs: Tensor, pairs: Pairs, scores: Tensor | None = None) -> Tensor:
+    def added_logits(self, inputs: Tensor, pairs: Pairs, scores: Tensor | None = None) -> Tensor:
         """Return what is added to the base, of the pairs."""
-        found = pairs.linear(inputs, self.weights) + pairs.spread(self.intercepts)
-        return found if scores is None else found + pairs.spread(self.slopes) * scores
+        logits = pairs.linear(inputs, self.weights) + pairs.broadcast_to_pairs(self.intercepts)
+        return logits if scores is None else logits + pairs.broadcast_to_pairs(self.slopes) * scores
 
 
-def regress(
-    inputs: Inputs,
+def fit_logistic(
+    inputs: PCAInputs,
     targets: Tensor,
     base: Tensor,
-    strength: float,
+    C: float,
     *,
     steps: int,
-    intercept_spread: float = math.inf,
+    intercept_std: float = math.inf,
     scores: Tensor | None = None,
-    slope_spread: float = 1.0,
+    slope_std: float = 1.0,
     pairs: Pairs | None = None,
 ) -> Regression:
     r"""Fit :math:`σ(base + x w_l + b_l + g_l s_l)` to targets by L-BFGS, for all labels together.
@@ -75,29 +78,29 @@ def regress(
         inputs: x.
         targets: in [0, 1], (texts, labels), or of the pairs.
         base: logits to start from, of the same shape or (labels,).
-        strength: C; the penalty on weights is ‖w‖² / 2C.
+        C: the inverse of the regularization, as in scikit-learn: the penalty on weights is ‖w‖² / 2C.
         steps: of L-BFGS, at most.
-        intercept_spread: how far intercepts are expected to be from 0; infinite for no penalty.
+        intercept_std: the standard deviation of intercepts around 0 that is expected; infinite for no penalty.
         scores: s, of the same shape as the targets; none, if not given.
-        slope_spread: how far slopes are expected to be from 0.
+        slope_std: the same of slopes.
         pairs: which pairs the targets are of; all, if not given.
     """
-    pairs = AllPairs(*targets.shape) if pairs is None else pairs
+    pairs = all_pairs(targets) if pairs is None else pairs
     dimensions = inputs.rotated.shape[1]
-    found = Regression(torch.zeros(dimensions, pairs.labels), torch.zeros(pairs.labels), torch.zeros(pairs.labels))
+    whole = Regression(torch.zeros(dimensions, pairs.labels), torch.zeros(pairs.labels), torch.zeros(pairs.labels))
     for block in pairs.blocks() if pairs.labels else ():
         start, rest = (base[block.labels], None) if base.dim() == 1 else (torch.zeros(len(block.counts)), base)
         parts = [None if values is None else block.take(values) for values in (rest, scores)]
         problem = _Problem(block, inputs, block.take(targets), start, *parts)
-        fitted = _fit(problem, strength, intercept_spread, slope_spread, steps)
-        for whole, part in zip(found, fitted, strict=True):
-            whole[..., block.labels] = part
-    return found
+        fitted = _minimise(problem, (1 / C, intercept_std**-2, slope_std**-2), steps)
+        for target, part in zip(whole, fitted, strict=True):
+            target[..., block.labels] = part
+    return whole
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """The labels of a block; what is given is as `regress` has it.
+    """The labels of a block; what is given is as `fit_logistic` has it.
 
     Args:
         block: which pairs.
@@ -109,61 +112,65 @@ class _Problem:
     """
 
     block: PairBlock
-    inputs: Inputs
+    inputs: PCAInputs
     targets: Tensor
     start: Tensor
     base: Tensor | None
     scores: Tensor | None
 
-    def loss(self, found: Regression) -> tuple[Tensor, Regression]:
+    def loss(self, at: Regression) -> tuple[Tensor, Regression]:
         """Return the cross-entropy, summed, and its gradient; some texts at a time, while they are in the cache."""
-        gradient = Regression(*(torch.zeros_like(part) for part in found))
+        gradient = Regression(*(torch.zeros_like(part) for part in at))
         total = torch.zeros((), dtype=torch.float64)
         for rows, values in self.block.parts(self.inputs.rotated):
             inputs, targets = self.inputs.rotated[rows], self.targets[values]
-            logits = self.block.linear(inputs, found.weights).add_(self.block.spread(self.start + found.intercepts))
+            logits = self.block.linear(inputs, at.weights)
+            logits.add_(self.block.broadcast_to_pairs(self.start + at.intercepts))
             if self.base is not None:
                 logits += self.base[values]
             if self.scores is not None:
-                logits += self.block.spread(found.slopes) * self.scores[values]
+                logits += self.block.broadcast_to_pairs(at.slopes) * self.scores[values]
             total += (softplus(logits) - logits * targets).sum(dtype=total.dtype)
-            wrong = logits.sigmoid_().sub_(targets)
-            self.block.gather(inputs, wrong, gradient.weights)
-            gradient.intercepts.add_(self.block.sums(wrong))
+            errors = logits.sigmoid_().sub_(targets)
+            self.block.add_products(inputs, errors, gradient.weights)
+            gradient.intercepts.add_(self.block.sums(errors))
             if self.scores is not None:
-                gradient.slopes.add_(self.block.sums(wrong * self.scores[values]))
+                gradient.slopes.add_(self.block.sums(errors * self.scores[values]))
         return total, gradient
 
 
-def _fit(problem: _Problem, strength: float, intercept_spread: float, slope_spread: float, steps: int) -> Regression:
-    """Fit the labels of a block; the arguments are those of `regress`."""
+def _minimise(problem: _Problem, penalties: tuple[float, float, float], steps: int) -> Regression:
+    """Fit the labels of a block; the penalties are on weights, intercepts and slopes."""
     block, inputs = problem.block, problem.inputs
     counts, texts = block.counts.clamp_min(1), len(inputs.rotated)
     share = block.sums(problem.targets) / counts
     curvature = counts * (share * (1 - share)).clamp_min(LEAST_CURVATURE)
-    penalties = 1 / strength, intercept_spread**-2, slope_spread**-2
     of_slopes = torch.zeros(len(counts))
     if problem.scores is not None:
         of_slopes = (curvature * block.sums(problem.scores.square()) / counts + penalties[2]).rsqrt()
     # How far a step goes in each direction: the less, the more the loss is curved there.
     reach = Regression(
-        (inputs.spread[:, None] * (curvature / texts) + penalties[0]).rsqrt(),
+        (inputs.squares[:, None] * (curvature / texts) + penalties[0]).rsqrt(),
         (curvature + penalties[1]).rsqrt(),
         of_slopes,
     )
     moves = torch.zeros(len(reach.weights) + 2, len(counts))
     optimizer = torch.optim.LBFGS(
-        [moves], max_iter=steps, tolerance_grad=1e-3, tolerance_change=1e-7, line_search_fn="strong_wolfe"
+        [moves],
+        max_iter=steps,
+        tolerance_grad=GRADIENT_TOLERANCE,
+        tolerance_change=CHANGE_TOLERANCE,
+        line_search_fn="strong_wolfe",
     )
 
-    def solution() -> Regression:
+    def current() -> Regression:
         return Regression(moves[:-2] * reach.weights, moves[-2] * reach.intercepts, moves[-1] * reach.slopes)
 
     @torch.no_grad()
     def loss() -> Tensor:
-        found = solution()
-        total, gradient = problem.loss(found)
-        for penalty, part, of_part in zip(penalties, found, gradient, strict=True):
+        at = current()
+        total, gradient = problem.loss(at)
+        for penalty, part, of_part in zip(penalties, at, gradient, strict=True):
             total += penalty * part.square().sum() / 2
             of_part.add_(part, alpha=penalty)
         weights, intercepts, slopes = (of_part.mul_(far) for of_part, far in zip(gradient, reach, strict=True))
@@ -171,6 +178,52 @@ def _fit(problem: _Problem, strength: float, intercept_spread: float, slope_spre
         return total
 
     optimizer.step(loss)
-    found = solution()
-    weights = inputs.axes @ found.weights
-    return Regression(weights, found.intercepts - inputs.centre @ weights, found.slopes)
+    fitted = current()
+    weights = inputs.axes @ fitted.weights
+    return Regression(weights, fitted.intercepts - inputs.centre @ weights, fitted.slopes)
+
+
+def platt_scaling(logits: Tensor, truth: Tensor, usual_slope: float, penalty: float) -> tuple[Tensor, Tensor]:
+    """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together.
+
+    Newton's method, with steps that are halved until the loss falls; a weak pull towards where both are usually found,
+    for when there is next to nothing to learn from.
+
+    Args:
+        logits: (texts, labels), or of some pairs.
+        truth: 0 or 1, of the same shape.
+        usual_slope: where the slope is pulled to; the intercept is pulled to 0.
+        penalty: how strongly.
+    """
+    start = torch.tensor([usual_slope, 0.0], dtype=torch.float64)
+
+    def look(line: Tensor) -> tuple[float, Tensor, Tensor]:
+        """Return the loss, its gradient and its curvature."""
+        away = line - start
+        loss = float(penalty / 2 * away.square().sum())
+        gradient, curvature = penalty * away, penalty * torch.eye(2, dtype=torch.float64)
+        for rows in row_blocks(logits):
+            block, true = logits[rows], truth[rows]
+            scaled = (float(line[0]) * block).add_(float(line[1]))
+            loss += float((softplus(scaled) - scaled * true).sum(dtype=torch.float64))
+            probabilities = scaled.sigmoid_()
+            errors, weight = probabilities - true, probabilities * (1 - probabilities)
+            weighed = weight * block
+            across = weighed.sum()
+            gradient += torch.stack([(errors * block).sum(), errors.sum()])
+            curvature += torch.stack([(weighed * block).sum(), across, across, weight.sum()]).view(2, 2)
+        return loss, gradient, curvature
+
+    line = start.clone()
+    loss, gradient, curvature = look(line)
+    for _ in range(MAX_NEWTON_STEPS):
+        step = torch.linalg.solve(curvature, gradient)
+        while float(step.abs().max()) > LEAST_NEWTON_STEP:
+            looked = look(line - step)
+            if looked[0] <= loss:
+                break
+            step /= 2
+        else:
+            break
+        line, (loss, gradient, curvature) = line - step, looked
+    return line[0].float().clamp_min(0), line[1].float()

@@ -101,19 +101,19 @@ def test_logistic_regression_is_scikit_learns_at_the_optimum() -> None:
     generator = np.random.default_rng(0)
     vectors = generator.standard_normal((300, 12)).astype(np.float32) + 0.5
     truth = vectors @ generator.standard_normal((12, 4)) + generator.standard_normal((300, 4)) > [0, 1, 3, 6]
-    model = EncoderLogistic(strength=3.0).fit(vectors, csr_array(truth))
+    model = EncoderLogistic(C=3.0).fit(vectors, csr_array(truth))
     for label in range(4):
         peer = LogisticRegression(C=3.0, tol=1e-9, max_iter=10_000).fit(vectors, truth[:, label])
         assert model.weights_[:, label] == pytest.approx(peer.coef_[0], abs=2e-3)
         assert model.intercepts_[label] == pytest.approx(peer.intercept_[0], abs=5e-3)
 
 
-def test_logistic_regression_chooses_its_strength_on_annotated_texts_held_out() -> None:
+def test_logistic_regression_chooses_C_on_annotated_texts_held_out() -> None:
     generator = np.random.default_rng(1)
     vectors = generator.standard_normal((200, 5)).astype(np.float32) / 20
     truth = csr_array(vectors[:, :2] > 0)
     # Short vectors and clean labels: the weakest penalty is the best.
-    assert EncoderLogistic().fit(vectors, truth).strength_ == 100
+    assert EncoderLogistic().fit(vectors, truth).C_ == 100
 
 
 @pytest.mark.parametrize("model", [TfidfSVC(), EncoderLogistic()])

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bncl_pyg.corpus import Corpus, Supervision
+from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation.baselines.linear import EncoderLogistic, TfidfSVC
 from bncl_pyg.evaluation.baselines.ml_aram import MLARAM
 from bncl_pyg.evaluation.baselines.ml_knn import MLkNN
 from bncl_pyg.evaluation.baselines.thresholds import prevalence_quantile, top_cardinality
 from bncl_pyg.features import Features
+from bncl_pyg.priors import Priors
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Evidence:
     Args:
         train: the scored training texts.
         test: the scored texts to decide on.
-        priors: κ and λ.
+        priors: κ and λ, in numbers.
         annotated: the annotated texts, if there are any.
         test_texts: the texts to decide on, in the order of `test`.
         encode: from texts to unit vectors, (texts, dimensions).
@@ -34,7 +35,7 @@ class Evidence:
 
     train: Features
     test: Features
-    priors: Supervision
+    priors: Priors
     annotated: Corpus | None
     test_texts: Sequence[str]
     encode: Callable[[Sequence[str]], Tensor]
@@ -76,11 +77,16 @@ class Baseline(NamedTuple):
     """Returns which labels each text has; boolean, (texts, labels)."""
 
 
+def _top_cardinality(given: Evidence) -> NDArray[np.bool_]:
+    assert given.priors.cardinality is not None
+    return top_cardinality(given.test.entailment, given.priors.cardinality)
+
+
 def _quantile(given: Evidence) -> NDArray[np.bool_]:
-    said = prevalence_quantile(given.test.entailment, given.train.entailment, given.priors.prevalence)
+    decisions = prevalence_quantile(given.test.entailment, given.train.entailment, given.priors.shares)
     # A label that was not even a candidate for a text has no score, and a threshold may be as low as that.
     scored: NDArray[np.bool_] = (given.test.entailment > 0).numpy()
-    return said & scored
+    return decisions & scored
 
 
 def _ml_knn(given: Evidence) -> NDArray[np.bool_]:
@@ -102,7 +108,7 @@ def _logistic(given: Evidence) -> NDArray[np.bool_]:
 
 BASELINES = {
     "zero-shot": Baseline(False, lambda given: given.test.zero_shot().numpy()),
-    "top-κ": Baseline(False, lambda given: top_cardinality(given.test.entailment, given.priors.cardinality)),
+    "top-κ": Baseline(False, _top_cardinality),
     "λ-quantile": Baseline(False, _quantile),
     "ML-kNN": Baseline(True, _ml_knn),
     "ML-ARAM": Baseline(True, _ml_aram),

@@ -11,12 +11,12 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.evaluation import evaluate
-from bncl_pyg.training import Inputs, regress
+from bncl_pyg.evaluation.metrics import evaluate
+from bncl_pyg.training import PCAInputs, fit_logistic
 
-STRENGTHS = (1.0, 10.0, 100.0)
+CS = (1.0, 10.0, 100.0)
 HELD_OUT = 5
-"""One of so many annotated texts is held out where a strength is chosen."""
+"""One of so many annotated texts is held out where a C is chosen."""
 MOST_STEPS = 60
 """Where fitting ends at the latest."""
 
@@ -42,10 +42,10 @@ class TfidfSVC(BaseEstimator):
     def predict(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Return which labels each text has; boolean, (texts, labels)."""
         vectors = self.vectorizer_.transform(texts)
-        said = np.tile(self.always_, (len(texts), 1))
+        decisions = np.tile(self.always_, (len(texts), 1))
         for label, machine in zip(np.flatnonzero(self.learned_), self.machines_, strict=True):
-            said[:, label] = machine.decision_function(vectors) > 0
-        return said
+            decisions[:, label] = machine.decision_function(vectors) > 0
+        return decisions
 
 
 class EncoderLogistic(BaseEstimator):
@@ -54,39 +54,39 @@ class EncoderLogistic(BaseEstimator):
     .. math:: \min_{w, b} \sum_i \log(1 + e^{-y_i (w · x_i + b)}) + \frac{1}{2C} \|w\|^2
 
     Args:
-        strength: C; if not given, the one of 1, 10 and 100 whose miF1 is best on a fifth of the annotated texts, held
-            out for that; the model is then fitted to all of them.
+        C: the inverse of the regularization; if not given, the one of 1, 10 and 100 whose miF1 is best on a fifth of the
+            annotated texts, held out for that; the model is then fitted to all of them.
         seed: of the choice of the texts held out.
     """
 
-    def __init__(self, strength: float | None = None, seed: int = 0) -> None:
-        self.strength = strength
+    def __init__(self, C: float | None = None, seed: int = 0) -> None:
+        self.C = C
         self.seed = seed
 
     def fit(self, vectors: NDArray[np.floating], annotations: csr_array) -> "EncoderLogistic":
         """Train; `annotations` is boolean, (texts, labels)."""
         self.always_, self.learned_ = _kinds(annotations)
         truth = csr_array(annotations).toarray().astype(bool)
-        self.strength_ = self._chosen(vectors, truth) if self.strength is None else self.strength
-        self.weights_, self.intercepts_ = _regressions(vectors, truth[:, self.learned_], self.strength_)
+        self.C_ = self._chosen(vectors, truth) if self.C is None else self.C
+        self.weights_, self.intercepts_ = _regressions(vectors, truth[:, self.learned_], self.C_)
         return self
 
     def predict(self, vectors: NDArray[np.floating]) -> NDArray[np.bool_]:
         """Return which labels each text has; boolean, (texts, labels)."""
-        said = np.tile(self.always_, (len(vectors), 1))
-        said[:, self.learned_] = vectors @ self.weights_ + self.intercepts_ > 0
-        return said
+        decisions = np.tile(self.always_, (len(vectors), 1))
+        decisions[:, self.learned_] = vectors @ self.weights_ + self.intercepts_ > 0
+        return decisions
 
     def _chosen(self, vectors: NDArray[np.floating], truth: NDArray[np.bool_]) -> float:
         order = np.random.default_rng(self.seed).permutation(len(vectors))
         held, rest = order[::HELD_OUT], np.delete(order, np.s_[::HELD_OUT])
         if not truth[held].any() or not truth[rest].any():
-            return STRENGTHS[1]
-        found = {}
-        for strength in STRENGTHS:
-            model = EncoderLogistic(strength).fit(vectors[rest], csr_array(truth[rest]))
-            found[strength] = evaluate(truth[held], model.predict(vectors[held])).miF1
-        return max(found, key=found.__getitem__)
+            return CS[1]
+        scores = {}
+        for C in CS:
+            model = EncoderLogistic(C).fit(vectors[rest], csr_array(truth[rest]))
+            scores[C] = evaluate(truth[held], model.predict(vectors[held])).miF1
+        return max(scores, key=scores.__getitem__)
 
 
 def _kinds(annotations: csr_array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -97,10 +97,10 @@ def _kinds(annotations: csr_array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
 
 
 def _regressions(
-    vectors: NDArray[np.floating], truth: NDArray[np.bool_], strength: float
+    vectors: NDArray[np.floating], truth: NDArray[np.bool_], C: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return weights, (dimensions, labels), and intercepts, (labels,)."""
     inputs, targets = torch.as_tensor(vectors, dtype=torch.float32), torch.from_numpy(truth).float()
     base = targets.mean(dim=0).logit()
-    found = regress(Inputs.of(inputs), targets, base, strength, steps=MOST_STEPS)
-    return found.weights.numpy(), (base + found.intercepts).numpy()
+    fitted = fit_logistic(PCAInputs.fit(inputs), targets, base, C, steps=MOST_STEPS)
+    return fitted.weights.numpy(), (base + fitted.intercepts).numpy()

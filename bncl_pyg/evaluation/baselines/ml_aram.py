@@ -86,9 +86,9 @@ class MLARAM(BaseEstimator):
         ranked = np.take_along_axis(votes, order, axis=1)
         kept = np.argmax(-np.diff(ranked, axis=1), axis=1) + 1
         kept[ranked[:, 0] <= 0] = 0  # the nearest prototypes are of texts without any label
-        said = np.zeros(votes.shape, dtype=bool)
-        np.put_along_axis(said, order, np.arange(votes.shape[1]) < kept[:, None], axis=1)
-        return said
+        decisions = np.zeros(votes.shape, dtype=bool)
+        np.put_along_axis(decisions, order, np.arange(votes.shape[1]) < kept[:, None], axis=1)
+        return decisions
 
     def _prototypes(self, coded: Tensor) -> tuple[Tensor, list[int]]:
         """Return the boxes of texts with the same labels, and how many texts each holds."""

@@ -56,8 +56,8 @@ class MLkNN(BaseEstimator):
         """Return which labels each text has; boolean, (texts, labels)."""
         votes = self._votes(torch.as_tensor(vectors))
         of_labels = np.arange(votes.shape[1])
-        said: NDArray[np.bool_] = self.for_[votes, of_labels] > self.against_[votes, of_labels]
-        return said
+        decisions: NDArray[np.bool_] = self.for_[votes, of_labels] > self.against_[votes, of_labels]
+        return decisions
 
     def _votes(self, vectors: torch.Tensor, *, own: bool = False) -> NDArray[np.int64]:
         """Return how many of each text's nearest texts have each label; a text is not its own neighbour."""

@@ -24,5 +24,5 @@ def prevalence_quantile(scores: Tensor, training: Tensor, prevalence: NDArray[np
     counts = np.rint(prevalence * len(training)).astype(np.int64)
     ranked = training.sort(dim=0, descending=True).values
     bounds = ranked[torch.from_numpy(np.maximum(counts - 1, 0)), torch.arange(len(counts))]
-    said = (scores >= bounds) & torch.from_numpy(counts > 0)
-    return said.numpy()
+    decisions = (scores >= bounds) & torch.from_numpy(counts > 0)
+    return decisions.numpy()

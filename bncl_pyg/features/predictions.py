@@ -1,0 +1,83 @@
+"""What a model says of texts: decisions, probabilities and scores, of all labels or of each text's candidates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions on the CPU, with a row a text and a column a label or, where texts have candidates, a candidate.
+
+    Args:
+        decisions: which labels each text has; boolean.
+        probabilities: how probable each label is.
+        scores: the decision function: above 0 where a label is predicted, and the higher the surer.
+        labels: how many there are.
+        candidates: which labels the columns are, text by text, where these are not all; (texts, candidates).
+    """
+
+    decisions: Tensor
+    probabilities: Tensor
+    scores: Tensor
+    labels: int
+    candidates: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+    @classmethod
+    def none(cls, labels: int, candidates: int | None) -> "Predictions":
+        """Return the predictions of no text at all."""
+        empty = torch.zeros(0, labels if candidates is None else candidates)
+        return cls(empty.bool(), empty, empty, labels, None if candidates is None else empty.long())
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Predictions]") -> "Predictions":
+        """Return the predictions of several groups of texts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        candidates = None
+        if parts[0].candidates is not None:
+            candidates = torch.cat([part.candidates for part in parts if part.candidates is not None])
+        return cls(
+            torch.cat([part.decisions for part in parts]),
+            torch.cat([part.probabilities for part in parts]),
+            torch.cat([part.scores for part in parts]),
+            parts[0].labels,
+            candidates,
+        )
+
+    def indicator(self) -> Any:
+        """Return the decisions as scikit-learn has them: boolean, (texts, labels), sparse with candidates."""
+        return self._matrix(self.decisions)
+
+    def probability_matrix(self) -> Any:
+        """Return the probabilities, (texts, labels), sparse where texts have candidates."""
+        return self._matrix(self.probabilities)
+
+    def score_matrix(self) -> Any:
+        """Return the decision function, (texts, labels), sparse where texts have candidates."""
+        return self._matrix(self.scores)
+
+    def best_first(self, text: int) -> tuple[Tensor, Tensor]:
+        """Return the predicted labels of a text, the most probable first, and their probabilities."""
+        places = self.decisions[text].nonzero()[:, 0]
+        places = places[torch.argsort(-self.probabilities[text, places], stable=True)]
+        columns = places if self.candidates is None else self.candidates[text, places]
+        return columns, self.probabilities[text, places]
+
+    def _matrix(self, values: Tensor) -> Any:
+        return values.numpy() if self.candidates is None else sparse_matrix(values, self.candidates, self.labels)
+
+
+def sparse_matrix(values: Tensor, candidates: Tensor, labels: int) -> csr_array:
+    """Return values of candidates as a sparse matrix, (texts, labels)."""
+    kept = values != 0
+    starts = np.concatenate([[0], kept.sum(dim=1).cumsum(0).numpy()])
+    return csr_array((values[kept].numpy(), candidates[kept].numpy(), starts), shape=(len(values), labels))

@@ -1,0 +1,256 @@
+"""`Priors`: what is known of how many labels a text has and of how common each label is; one type for every setting."""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from bncl_pyg.corpus import LabelSet
+from bncl_pyg.errors import InputError
+from bncl_pyg.persistence import read_json, write_json
+
+log = logging.getLogger(__name__)
+
+WORDS = ("almost unseen", "uncommon", "standard", "common")
+"""How common a label is, in words, the rarest first."""
+DISAGREEMENT = 0.2
+"""The relative difference between Σλ and κ from which a warning is logged: both count the labels of a text."""
+
+Prevalence = float | tuple[float, float] | str | None
+"""What is known of one label: a share, an interval of shares, one of `WORDS`, or nothing."""
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Cardinality κ and prevalence λ, as far as they are known; what is not is estimated from the scored texts.
+
+    Args:
+        cardinality: κ, how many labels a text has on average, in (0, labels]; `None` where it is not known.
+        prevalence: λ of each label, the share of texts that have it: a number in [0, 1], an interval (low, high), one
+            of `WORDS`, or `None`.
+
+    Example::
+
+        Priors(1.2, (0.5, (0.1, 0.3), "common", None))
+    """
+
+    cardinality: float | None
+    prevalence: tuple[Prevalence, ...]
+
+    def __post_init__(self) -> None:
+        for place, value in enumerate(self.prevalence):
+            _checked_prevalence(value, f"The prevalence of label number {place + 1}")
+        if self.cardinality is not None:
+            _checked_cardinality(self.cardinality, "The cardinality", len(self.prevalence))
+
+    def __len__(self) -> int:
+        return len(self.prevalence)
+
+    @classmethod
+    def nothing(cls, labels: int) -> "Priors":
+        """Return the priors of somebody who knows nothing of so many labels."""
+        return cls(None, (None,) * labels)
+
+    @classmethod
+    def exact(cls, cardinality: float, prevalence: NDArray[np.float64]) -> "Priors":
+        """Return known numbers."""
+        return cls(float(cardinality), tuple(np.asarray(prevalence, dtype=np.float64).tolist()))
+
+    @classmethod
+    def from_annotations(cls, annotations: csr_array) -> "Priors":
+        """Estimate κ and λ as the means over annotated texts; `annotations` is boolean, (texts, labels)."""
+        if not annotations.nnz:
+            raise InputError("None of the annotated texts has a label, so that no cardinality can be estimated.")
+        texts = annotations.shape[0]
+        return cls.exact(annotations.nnz / texts, np.asarray(annotations.sum(axis=0), dtype=np.float64) / texts)
+
+    @classmethod
+    def of(
+        cls,
+        labels: LabelSet,
+        prevalence: "Mapping[str, Any] | Sequence[Any] | NDArray[Any] | Priors | None" = None,
+        cardinality: float | None = None,
+    ) -> "Priors":
+        """Make priors from what somebody writes in Python.
+
+        Args:
+            labels: the labels.
+            prevalence: a mapping from label name to what is known of it, the same in the order of the labels, priors
+                as they are, or `None` where nothing is known of any label.
+            cardinality: κ, if known; if all prevalences are numbers, their sum.
+        """
+        if isinstance(prevalence, Priors):
+            if len(prevalence) != len(labels):
+                raise InputError(f"There are priors of {len(prevalence)} labels, but there are {len(labels)} labels.")
+            if cardinality is not None:
+                raise InputError("The cardinality is given twice: as an argument and in the priors.")
+            return prevalence
+        if cardinality is not None:
+            cardinality = _checked_cardinality(cardinality, "The cardinality", len(labels))
+        if prevalence is None:
+            return cls(cardinality, (None,) * len(labels))
+        if isinstance(prevalence, Mapping):
+            return _completed(cardinality, _by_name(prevalence, labels, "prevalence"), "prevalence")
+        if isinstance(prevalence, str) or not hasattr(prevalence, "__len__"):
+            raise TypeError(f"prevalence must be a mapping or a sequence, but is {type(prevalence).__name__}.")
+        if len(prevalence) != len(labels):
+            raise InputError(f"There are {len(prevalence)} prevalences, but there are {len(labels)} labels.")
+        named = dict(zip(labels.names, prevalence, strict=True))
+        return _completed(cardinality, _by_name(named, labels, "prevalence"), "prevalence")
+
+    @classmethod
+    def read(cls, path: Path, labels: LabelSet) -> "Priors":
+        """Read `{"cardinality": κ, "prevalence": {label: λ, [low, high], a word or null, …}}`; either may be missing.
+
+        A prevalence that is there must name every label. Where all are numbers and only the cardinality is missing,
+        it is their sum.
+        """
+        content = read_json(path)
+        for key in content:
+            if key not in ("cardinality", "prevalence"):
+                raise InputError(f"{path}: there is no '{key}' in priors; there are: cardinality, prevalence.")
+        if not content:
+            raise InputError(f"{path} says neither 'cardinality' nor 'prevalence'.")
+        cardinality: float | None = None
+        prevalence: tuple[Prevalence, ...] = (None,) * len(labels)
+        if "prevalence" in content:
+            if not isinstance(content["prevalence"], dict):
+                raise InputError(f"{path}: 'prevalence' must be an object from label to number, interval or word.")
+            prevalence = _by_name(content["prevalence"], labels, f"{path}, 'prevalence'", f"{path}: the prevalence of")
+        if "cardinality" in content:
+            cardinality = _checked_cardinality(content["cardinality"], f"{path}: 'cardinality'", len(labels))
+        return _completed(cardinality, prevalence, str(path))
+
+    def write(self, path: Path, labels: LabelSet) -> None:
+        """Write what `read` reads."""
+        content: dict[str, Any] = {} if self.cardinality is None else {"cardinality": self.cardinality}
+        if self.knows_labels:
+            values = (list(value) if isinstance(value, tuple) else value for value in self.prevalence)
+            content["prevalence"] = dict(zip(labels.names, values, strict=True))
+        write_json(path, content)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """λ where it is a number or an interval, whose geometric middle it is; NaN elsewhere; (labels,)."""
+        return np.array([_share(value) for value in self.prevalence], dtype=np.float64)
+
+    @cached_property
+    def words(self) -> NDArray[np.int64]:
+        """The place in `WORDS` where a word is known, -1 elsewhere; (labels,)."""
+        places = [WORDS.index(value) if isinstance(value, str) else -1 for value in self.prevalence]
+        return np.array(places, dtype=np.int64)
+
+    @property
+    def has_share(self) -> NDArray[np.bool_]:
+        """Of which labels a number or an interval is known; boolean, (labels,)."""
+        return ~np.isnan(self.shares)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether κ is known and, of every label, a number or an interval: there is nothing to estimate."""
+        return self.cardinality is not None and bool(self.has_share.all())
+
+    @property
+    def knows_labels(self) -> bool:
+        """Whether anything is known of any label."""
+        return any(value is not None for value in self.prevalence)
+
+    def disagreement(self) -> str | None:
+        """Return a sentence where Σλ and κ are known and more than 20% apart, else `None`."""
+        if not self.is_exact:
+            return None
+        assert self.cardinality is not None
+        total = float(self.shares.sum())
+        if math.isclose(total, self.cardinality, rel_tol=0, abs_tol=DISAGREEMENT * self.cardinality):
+            return None
+        return (
+            f"The prevalences add up to {total:.3g} labels a text, but the cardinality says {self.cardinality:.3g}: "
+            f"they are more than {DISAGREEMENT:.0%} apart. The recipe default scales the prevalences to the "
+            f"cardinality; with the others, the two pull against each other."
+        )
+
+    def warn_if_they_disagree(self) -> None:
+        """Log the sentence of `disagreement`, if there is one."""
+        sentence = self.disagreement()
+        if sentence:
+            log.warning(sentence)
+
+
+def _share(value: Prevalence) -> float:
+    if isinstance(value, tuple):
+        low, high = value
+        # An interval from 0 has no geometric middle but 0, which would say "never".
+        return math.sqrt(low * high) if low > 0 else high / 2
+    return math.nan if value is None or isinstance(value, str) else value
+
+
+def _completed(cardinality: float | None, prevalence: tuple[Prevalence, ...], where: str) -> Priors:
+    """Return priors whose cardinality is the sum of the prevalences where only that is missing."""
+    priors = Priors(cardinality, prevalence)
+    if cardinality is not None or not priors.has_share.all():
+        return priors
+    total = float(priors.shares.sum())
+    if not total:
+        raise InputError(f"{where}: all prevalences are 0, and there is no 'cardinality'.")
+    return Priors(total, prevalence)
+
+
+def _by_name(
+    given: Mapping[str, Any], labels: LabelSet, where: str, of_label: str = "The prevalence of"
+) -> tuple[Prevalence, ...]:
+    """Return what is known of each label in order; every label must be named, and no other."""
+    for name in given:
+        if name not in labels:
+            raise InputError(f"{where}: {labels.unknown(name)}")
+    values = {name: _checked_prevalence(value, f"{of_label} '{name}'") for name, value in given.items()}
+    # What is there is looked at first: of what is wrong, somebody who tries with a few labels sees that.
+    missing = next((name for name in labels.names if name not in values), None)
+    if missing is not None:
+        raise InputError(f"{where}: label '{missing}' is missing; where nothing is known of a label, say null (None).")
+    return tuple(values[name] for name in labels.names)
+
+
+def _checked_prevalence(value: Any, what: str) -> Prevalence:
+    """Return a prevalence in one of its four forms, or raise an error that says what is wrong with it."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value not in WORDS:
+            words = ", ".join(repr(word) for word in WORDS)
+            raise InputError(f"{what} must be a number, an interval or one of {words}, but is '{value}'.")
+        return value
+    if isinstance(value, list | tuple):
+        if len(value) != 2:
+            raise InputError(f"{what} must be a number or an interval of two numbers, but has {len(value)}.")
+        low, high = (_checked_share(end, what) for end in value)
+        if low > high:
+            raise InputError(f"{what} is an interval from {low:g} to {high:g}, but must begin with the lower number.")
+        return low, high
+    return _checked_share(value, what)
+
+
+def _checked_share(value: Any, what: str) -> float:
+    share = _number(value, what)
+    if not 0 <= share <= 1:
+        raise InputError(f"{what} must be between 0 and 1, but is {share:g}.")
+    return share
+
+
+def _checked_cardinality(value: Any, what: str, labels: int) -> float:
+    cardinality = _number(value, what)
+    if not 0 < cardinality <= labels:
+        raise InputError(f"{what} must be above 0 and at most {labels}, the number of labels, but is {cardinality:g}.")
+    return cardinality
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise InputError(f"{what} must be a number, but is {value!r}.")
+    return float(value)

@@ -1,0 +1,121 @@
+"""The annotated texts: which of the training texts they are, and which labels they have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from bncl_pyg.corpus import Corpus, LabelSet, annotation_matrix, rows_of
+from bncl_pyg.errors import InputError
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """Annotated texts.
+
+    Args:
+        rows: which of the training texts are annotated; a row may be repeated, (annotated,).
+        labels: which labels they have; boolean, (annotated, labels).
+    """
+
+    rows: NDArray[np.int64]
+    labels: csr_array
+
+    def __post_init__(self) -> None:
+        if self.labels.shape[0] != len(self.rows):
+            raise InputError(f"There are labels of {self.labels.shape[0]} texts, but {len(self.rows)} annotated texts.")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @classmethod
+    def among(cls, corpus: Corpus, ids: Sequence[str]) -> "Annotated":
+        """Return the annotated texts of a corpus, which are found by id among the training texts."""
+        if corpus.annotations is None:
+            raise InputError("These texts have no labels, so that they cannot be annotated texts.")
+        return cls(rows_of(corpus.ids, ids, "The training texts"), corpus.annotations)
+
+    @classmethod
+    def from_target(cls, y: Any, texts: int, labels: LabelSet) -> "Annotated | None":
+        """Return what scikit-learn calls y, a row a training text; `None` where nothing is annotated.
+
+        Args:
+            y: lists of label names, `None` for a text that nobody annotated; or an indicator matrix (texts, labels),
+                dense or sparse, with a row of -1 likewise.
+            texts: how many there are.
+            labels: the labels.
+        """
+        if y is None:
+            return None
+        rows, truth = indicator_of(y, texts, labels)
+        return cls(rows, truth) if len(rows) else None
+
+    def drawn(self, places: NDArray[np.int64]) -> "Annotated":
+        """Return some of them; a place may be repeated."""
+        return Annotated(self.rows[places], self.labels[places])
+
+
+def draw(texts: int, count: int, seed: int, *, replacement: bool = False) -> NDArray[np.int64]:
+    """Return which of so many annotated texts to take; (count,).
+
+    Args:
+        texts: how many there are.
+        count: how many to draw.
+        seed: of the draw.
+        replacement: whether a text may be drawn twice.
+    """
+    if count < 1 or (count > texts and not replacement):
+        raise InputError(f"Between 1 and {texts} annotated texts can be drawn, but {count} were asked for.")
+    return np.random.default_rng(seed).choice(texts, count, replace=replacement)
+
+
+def indicator_of(y: Any, texts: int, labels: LabelSet) -> tuple[NDArray[np.int64], csr_array]:
+    """Return which texts are annotated, and their labels; boolean, (annotated, labels)."""
+    if isinstance(y, str | bytes) or not (hasattr(y, "__len__") or issparse(y)):
+        raise TypeError(f"y must be lists of label names or an indicator matrix, but is {type(y).__name__}.")
+    count = y.shape[0] if hasattr(y, "shape") and len(y.shape) else len(y)
+    if count != texts:
+        raise InputError(f"y has {count} rows, but there are {texts} texts.")
+    if issparse(y):
+        return np.arange(texts), _checked_shape(csr_array(y, dtype=bool), labels)
+    values = list(y)
+    if getattr(y, "ndim", 1) == 2 or (values and all(_is_numbers(row) for row in values)):
+        return _from_matrix(np.asarray(y), labels)
+    kept = [place for place, row in enumerate(values) if row is not None]
+    columns = [_columns(values[place], place, labels) for place in kept]
+    return np.array(kept, dtype=np.int64), annotation_matrix(columns, len(labels))
+
+
+def _is_numbers(row: Any) -> bool:
+    if row is None or isinstance(row, str) or not hasattr(row, "__len__"):
+        return False
+    return len(row) > 0 and all(isinstance(value, int | float | np.number | np.bool_) for value in row)
+
+
+def _from_matrix(matrix: NDArray[Any], labels: LabelSet) -> tuple[NDArray[np.int64], csr_array]:
+    known = ~(matrix == -1).all(axis=1) if matrix.ndim == 2 and matrix.size else np.ones(len(matrix), dtype=bool)
+    rows = np.flatnonzero(known)
+    inside = matrix[rows]
+    if not np.isin(inside, (0, 1)).all():
+        raise InputError("An indicator matrix y must hold 0 and 1, and -1 in all of a row that nobody annotated.")
+    return rows, _checked_shape(csr_array(inside.astype(bool)), labels)
+
+
+def _checked_shape(matrix: csr_array, labels: LabelSet) -> csr_array:
+    if matrix.ndim != 2 or matrix.shape[1] != len(labels):
+        raise InputError(f"y has shape {matrix.shape}, but there are {len(labels)} labels: a column each is needed.")
+    return matrix
+
+
+def _columns(names: Any, place: int, labels: LabelSet) -> list[int]:
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise TypeError(f"y[{place}] must be a list of label names or None, but is {names!r}.")
+    columns = set()
+    for name in names:
+        if name not in labels:
+            raise InputError(f"y[{place}]: {labels.unknown(str(name))}")
+        columns.add(labels.place(name))
+    return sorted(columns)

@@ -1,0 +1,140 @@
+"""The default recipe's model: texts' inputs and the collective model, from features to predictions."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bncl_pyg.errors import InputError
+from bncl_pyg.features import LSA, Features, Predictions, TextInputs, pairs_of
+from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ProjectionSteps, ScoreStandardizer, SignedMessages
+from bncl_pyg.priors import Priors
+
+log = logging.getLogger(__name__)
+
+TEXTS_AT_ONCE = 4096
+NUMBERS = ("inverse_temperature", "decision_inverse_temperature", "max_logit", "at_least_one")
+"""What a saved network holds besides its tensors and projections."""
+
+
+class DefaultModel(torch.nn.Module):
+    """What the default recipe learned.
+
+    Args:
+        text_inputs: from vectors and words to inputs.
+        network: from scores and inputs to predictions.
+        priors: the κ and λ that its predictions meet.
+        candidates: how many labels a training text had.
+    """
+
+    def __init__(self, text_inputs: TextInputs, network: CollectiveModel, priors: Priors, candidates: int) -> None:
+        super().__init__()
+        self.text_inputs, self.network = text_inputs, network
+        self.priors, self.candidates = priors, candidates
+
+    @property
+    def vector_length(self) -> int:
+        """How many numbers the encoder's vector of a text has."""
+        lsa = self.text_inputs.lsa
+        return len(self.network.get_buffer("text_weights")) - (0 if lsa is None else lsa.components.shape[1])
+
+    @torch.inference_mode()
+    def predict(self, features: Features) -> Predictions:
+        """Predict, some texts at a time."""
+        self._check(features)
+        starts = range(0, max(len(features), 1), TEXTS_AT_ONCE)
+        return Predictions.joined([self._predict(features.rows(slice(at, at + TEXTS_AT_ONCE))) for at in starts])
+
+    def _predict(self, features: Features) -> Predictions:
+        device = self.network.get_buffer("ceiling").device
+        entailment, contradiction = features.entailment.to(device), features.contradiction.to(device)
+        candidates = None if features.candidates is None else features.candidates.to(device)
+        pairs = pairs_of(candidates, entailment, len(features.labels))
+        logits = self.network(entailment, contradiction, self.inputs(features, entailment), pairs)
+        margins = self.network.decision_function(logits, pairs)
+        decisions, probabilities = self.network.decide(margins), self.network.probabilities(logits, pairs)
+        return Predictions(
+            decisions.cpu(), probabilities.cpu(), margins.cpu(), len(features.labels), features.candidates
+        )
+
+    def inputs(self, features: Features, like: Tensor) -> Tensor:
+        """Return what the linear functions see of texts; (texts, dimensions)."""
+        inputs: Tensor = self.text_inputs(features.vectors, features.words, like)
+        return inputs
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the learned numbers; the label graph is not among them."""
+        tensors = {name: tensor.contiguous() for name, tensor in self.network.state_dict().items()}
+        if self.text_inputs.lsa is not None:
+            tensors |= {f"lsa.{name}": tensor for name, tensor in self.text_inputs.lsa.state_dict().items()}
+            # They were rounded to half precision when they were learned.
+            tensors["lsa.components"] = tensors["lsa.components"].half()
+        return tensors
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest of the state."""
+        return {
+            **{name: getattr(self.network, name) for name in NUMBERS},
+            "projections": {name: one.config() for name, one in self.network.projections.items()},  # type: ignore[operator]
+            "uses_vectors": self.text_inputs.uses_vectors,
+            "lsa_weight": self.text_inputs.lsa_weight,
+            "candidates": self.candidates,
+        }
+
+    @classmethod
+    def load(
+        cls,
+        tensors: Mapping[str, Tensor],
+        config: Mapping[str, Any],
+        graph: SignedLabelGraph,
+        priors: Priors,
+        steps: ProjectionSteps,
+    ) -> "DefaultModel":
+        """Make the model again that `tensors` and `config` described."""
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): tensors[name] for name in tensors if name.startswith(prefix)}
+
+        words = part("lsa.")
+        lsa = LSA(words["buckets"], words["idf"], words["components"].float()) if words else None
+        messages = None
+        if "messages.weight" in tensors:
+            messages = SignedMessages(graph.message_edges()[0], len(priors))
+            messages.weight.data = tensors["messages.weight"]
+            messages.requires_grad_(False)
+        network = CollectiveModel(
+            ScoreStandardizer(**part("standardizer.")),
+            messages,
+            tensors={name: tensor for name, tensor in tensors.items() if "." not in name},
+            projections={
+                name: CollectiveProjection(tensors[f"projections.{name}.offsets"], **numbers, steps=steps)
+                for name, numbers in config["projections"].items()
+            },
+            **{name: config[name] for name in NUMBERS},
+        )
+        text_inputs = TextInputs(lsa, config["lsa_weight"], uses_vectors=config["uses_vectors"])
+        return cls(text_inputs, network, priors, config["candidates"]).eval()
+
+    def _check(self, features: Features) -> None:
+        """Refuse features that lack what the model looks at besides scores, or hold another encoder's vectors."""
+        uses_vectors, vectors = self.text_inputs.uses_vectors, features.vectors
+        missing = []
+        if uses_vectors and vectors is None:
+            missing.append("the encoder's vectors")
+        if self.text_inputs.lsa is not None and features.words is None:
+            missing.append("the words")
+        if missing:
+            raise InputError(
+                f"The model was trained with {' and '.join(missing)} of the texts, which these features do not hold: "
+                f"featurize the texts again, which adds them."
+            )
+        if uses_vectors and vectors is not None and vectors.shape[1] != self.vector_length:
+            raise InputError(
+                f"The model was trained with vectors of {self.vector_length} numbers a text, but these features hold "
+                f"vectors of {vectors.shape[1]}: they are another encoder's."
+            )
+        if features.entailment.shape[1] != self.candidates:
+            log.warning(features.other_candidates(self.candidates))

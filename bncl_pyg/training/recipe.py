@@ -1,0 +1,123 @@
+"""What a recipe is, and what it returns: the two protocols that hold training, prediction and saving together."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bncl_pyg.features import Features, Predictions
+from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.priors import Priors
+from bncl_pyg.training.annotated import Annotated
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """One finished step of training: a stage, or an epoch.
+
+    Args:
+        number: of the step, from 1.
+        of: how many there are.
+        what: was done.
+        figures: what came of it, such as the loss.
+    """
+
+    number: int
+    of: int
+    what: str
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+Progress = Callable[[TrainingStep], None]
+"""Told of every finished step."""
+
+
+class Model(Protocol):
+    """What a recipe learned: a `torch.nn.Module` that predicts from features and can be saved.
+
+    Attributes:
+        priors: the κ and λ that it was trained with, in numbers.
+    """
+
+    priors: Priors
+
+    def predict(self, features: Features) -> Predictions:
+        """Predict; features that lack what the model looks at raise an `InputError`."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return its state, for safetensors."""
+        ...
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest of its state, as JSON can hold it."""
+        ...
+
+    def to(self, device: Any) -> Any:
+        """Move it to a device."""
+        ...
+
+
+class Recipe(Protocol):
+    """How to train. To add one, write a frozen dataclass with these methods and list it in `recipes.py`.
+
+    Attributes:
+        name: what it is called.
+        resumes: whether a training that was stopped goes on from its checkpoint.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a training that was stopped goes on from its checkpoint."""
+        ...
+
+    def fit(
+        self,
+        features: Features,
+        graph: SignedLabelGraph,
+        priors: Priors | None,
+        annotated: Annotated | None = None,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+        checkpoint: Path | None = None,
+    ) -> Model:
+        """Train.
+
+        Args:
+            features: the training texts.
+            graph: the signed label graph.
+            priors: κ and λ as far as they are known; `None` where they are to be estimated from annotated texts.
+            annotated: annotated texts among the training texts, if there are any.
+            seed: of all that is drawn.
+            progress: told of every finished step.
+            checkpoint: a file in which a recipe that `resumes` leaves off and goes on; others do not look at it.
+        """
+        ...
+
+    def load(
+        self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: SignedLabelGraph, priors: Priors
+    ) -> Model:
+        """Make the model again whose `tensors` and `config` were saved."""
+        ...
+
+    def draw(self, texts: int, count: int, seed: int) -> NDArray[np.int64]:
+        """Return which of so many annotated texts to learn from, where not all are wanted."""
+        ...
+
+    def adapted(self, **options: Any) -> "Recipe":
+        """Return the recipe with other options; one that it does not have raises an `InputError`."""
+        ...
+
+    def config(self) -> dict[str, Any]:
+        """Return every number of the recipe, as JSON can hold it."""
+        ...

@@ -1,0 +1,156 @@
+"""A trained model with all that belongs to it, as a folder: safetensors and JSON only."""
+
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from bncl_pyg.corpus import LabelSet, digest, read_rows
+from bncl_pyg.features import Features
+from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.persistence import (
+    local_folder,
+    new_folder,
+    read_json,
+    read_manifest,
+    write_json,
+    write_jsonl,
+    write_manifest,
+)
+from bncl_pyg.priors import Priors
+from bncl_pyg.training.annotated import Annotated
+from bncl_pyg.training.recipe import Model, Recipe, TrainingStep
+from bncl_pyg.training.recipes import load_recipe, save_recipe
+
+PACKAGES = ("bncl-pyg", "torch", "torch-geometric")
+"""Whose versions a saved model names."""
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model and where it comes from.
+
+    Args:
+        model: what the recipe learned.
+        recipe: that it learned by.
+        labels: the labels.
+        graph: the signed label graph.
+        setting: the setting.
+        seed: the seed.
+        log: the steps of training.
+        annotated: the labels of the annotated texts by id.
+        n_texts: how many training texts there were.
+        texts_digest: a hash of the training texts' ids.
+        scorer_config: what made the scores of the training texts.
+        candidates: how many of a text's labels were scored; `None` for all.
+        label_vectors: what the scorer's encoder makes of the labels, if the features knew.
+    """
+
+    model: Model
+    recipe: Recipe
+    labels: LabelSet
+    graph: SignedLabelGraph
+    setting: str
+    seed: int
+    log: list[TrainingStep]
+    annotated: dict[str, tuple[str, ...]]
+    n_texts: int
+    texts_digest: str
+    scorer_config: dict[str, Any]
+    candidates: int | None
+    label_vectors: Tensor | None
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        recipe: Recipe,
+        features: Features,
+        annotated: Annotated | None,
+        *,
+        graph: SignedLabelGraph,
+        setting: str,
+        seed: int,
+        log: list[TrainingStep],
+    ) -> "TrainedModel":
+        """Return a model that was just trained on these features."""
+        return cls(
+            model=model,
+            recipe=recipe,
+            labels=features.labels,
+            graph=graph,
+            setting=setting,
+            seed=seed,
+            log=log,
+            annotated=_names_by_id(annotated, features),
+            n_texts=len(features),
+            texts_digest=digest(features.ids),
+            scorer_config=features.scorer,
+            candidates=None if features.candidates is None else features.candidates.shape[1],
+            label_vectors=features.label_vectors,
+        )
+
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write a folder that is whole or absent."""
+        with new_folder(path, "model", overwrite=overwrite) as folder:
+            tensors = {name: tensor.cpu() for name, tensor in self.model.tensors().items()}
+            save_file(tensors, folder / "model.safetensors")
+            if self.label_vectors is not None:
+                save_file({"label_vectors": self.label_vectors}, folder / "labels.safetensors")
+            self.labels.write(folder / "labels.jsonl")
+            self.model.priors.write(folder / "priors.json", self.labels)
+            rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated.items())
+            write_jsonl(folder / "annotated.jsonl", rows)
+            write_json(folder / "training.json", {"steps": [asdict(step) for step in self.log]})
+            self.graph.save(folder / "graph")
+            content = {
+                "recipe": save_recipe(self.recipe),
+                "model": self.model.config(),
+                "setting": self.setting,
+                "seed": self.seed,
+                "texts": self.n_texts,
+                "texts_digest": self.texts_digest,
+                "scorer": self.scorer_config,
+                "candidates": self.candidates,
+                "versions": {name: version(name) for name in PACKAGES},
+            }
+            write_manifest(folder, "model", content)
+
+    @classmethod
+    def load(cls, name: Path | str) -> "TrainedModel":
+        """Read a folder that `save` wrote, or such a folder from the Hugging Face hub by name."""
+        folder = local_folder(name, "a model")
+        manifest = read_manifest(folder, "model")
+        recipe, graph = load_recipe(manifest["recipe"]), SignedLabelGraph.load(folder / "graph")
+        labels = LabelSet.read(folder / "labels.jsonl")
+        labels.check_same(LabelSet.of(graph.label_names), "the model", "its graph")
+        priors = Priors.read(folder / "priors.json", labels)
+        vectors = folder / "labels.safetensors"
+        annotated = read_rows(folder / "annotated.jsonl")
+        return cls(
+            model=recipe.load(load_file(folder / "model.safetensors"), manifest["model"], graph, priors),
+            recipe=recipe,
+            labels=labels,
+            graph=graph,
+            setting=manifest["setting"],
+            seed=manifest["seed"],
+            log=[TrainingStep(**step) for step in read_json(folder / "training.json")["steps"]],
+            annotated={row.identifier("id"): tuple(row.strings("labels")) for row in annotated},
+            n_texts=manifest["texts"],
+            texts_digest=manifest["texts_digest"],
+            scorer_config=manifest["scorer"],
+            candidates=manifest["candidates"],
+            label_vectors=load_file(vectors)["label_vectors"] if vectors.exists() else None,
+        )
+
+
+def _names_by_id(annotated: Annotated | None, features: Features) -> dict[str, tuple[str, ...]]:
+    """Return the label names of the annotated texts by id."""
+    if annotated is None:
+        return {}
+    columns = (annotated.labels[[row]].indices for row in range(len(annotated)))
+    names = (tuple(features.labels.names[column] for column in sorted(row)) for row in columns)
+    return dict(zip((features.ids[row] for row in annotated.rows), names, strict=True))
