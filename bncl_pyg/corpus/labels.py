@@ -1,7 +1,7 @@
 """The labels: a name that identifies, a description that a language model reads."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -38,6 +38,32 @@ class LabelSet:
         return name in self._places
 
     @classmethod
+    def of(cls, labels: "LabelSet | Iterable[str] | Mapping[str, str | None]") -> "LabelSet":
+        """Make a set of labels from what somebody has in Python.
+
+            LabelSet.of(["acq", "earn"])
+            LabelSet.of({"acq": "mergers and acquisitions", "earn": "earnings"})
+
+        Args:
+            labels: names in order (a list, a tuple, an array of strings), or the description of each name; without a
+                description, the name describes the label. A `LabelSet` is returned as it is.
+        """
+        if isinstance(labels, LabelSet):
+            return labels
+        if isinstance(labels, str | bytes | Set) or not isinstance(labels, Iterable):
+            what = f"the string '{labels}'" if isinstance(labels, str) else f"a {type(labels).__name__}"
+            raise TypeError(f"The labels must be a list of names or a dict {{name: description}}, but are {what}.")
+        pairs = list(labels.items()) if isinstance(labels, Mapping) else [(name, None) for name in labels]
+        names = tuple(_string(name, f"label number {place}") for place, (name, _) in enumerate(pairs, start=1))
+        descriptions = tuple(
+            name if text is None or text == "" else _string(text, f"the description of label '{name}'")
+            for name, (_, text) in zip(names, pairs, strict=True)
+        )
+        if not names:
+            raise InputError("No label is given.")
+        return cls(names, descriptions)
+
+    @classmethod
     def read(cls, path: Path) -> "LabelSet":
         """Read `{"label", "description"}` rows (JSONL, CSV, Parquet), or a `.txt` file with a name a line.
 
@@ -46,17 +72,17 @@ class LabelSet:
         if path.suffix == ".txt":
             if not path.is_file():
                 raise InputError(f"{path} does not exist.")
-            found = [(number, line.strip(), line.strip()) for number, line in read_lines(path)]
+            entries = [(number, line.strip(), line.strip()) for number, line in read_lines(path)]
         else:
-            found = [(row.line, row.string("label"), _description(row)) for row in read_rows(path, ".txt, ")]
-        if not found:
+            entries = [(row.line, row.string("label"), _description(row)) for row in read_rows(path, ".txt, ")]
+        if not entries:
             raise InputError(f"{path} holds no label.")
         lines: dict[str, int] = {}
-        for line, name, _ in found:
+        for line, name, _ in entries:
             if name in lines:
                 raise InputError(f"{path}, line {line}: label '{name}' is given twice (first on line {lines[name]}).")
             lines[name] = line
-        return cls(tuple(name for _, name, _ in found), tuple(text for _, _, text in found))
+        return cls(tuple(name for _, name, _ in entries), tuple(text for _, _, text in entries))
 
     def write(self, path: Path) -> None:
         """Write the labels as JSONL."""
@@ -120,3 +146,12 @@ def digest(parts: Iterable[str]) -> str:
 def _description(row: Row) -> str:
     given = row.fields.get("description")
     return row.string("label") if given is None or given == "" else row.string("description")
+
+
+def _string(value: object, what: str) -> str:
+    """Return a string as plain `str` (NumPy has its own), which must not be blank."""
+    if not isinstance(value, str):
+        raise InputError(f"{what[0].upper()}{what[1:]} must be a string, but is of type {type(value).__name__}.")
+    if not value.strip():
+        raise InputError(f"{what[0].upper()}{what[1:]} is empty.")
+    return str(value)

@@ -1,8 +1,9 @@
 """The texts, and the labels of those that somebody annotated."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ class Corpus:
 
     Args:
         ids: unique.
-        texts: one an id, not blank.
+        texts: one an id.
         annotations: boolean, (texts, labels); `None` where nobody annotated.
     """
 
@@ -34,6 +35,36 @@ class Corpus:
         """Return the texts at these places, in their order."""
         annotations = None if self.annotations is None else self.annotations[places]
         return Corpus(tuple(self.ids[row] for row in places), tuple(self.texts[row] for row in places), annotations)
+
+    @classmethod
+    def of(cls, texts: "Corpus | Iterable[str]", ids: Iterable[str | int] | None = None) -> "Corpus":
+        """Make a corpus from what somebody has in Python.
+
+            Corpus.of(["Profits rose.", "A takeover bid."])
+            Corpus.of(table["text"], ids=table["id"])
+
+        Args:
+            texts: strings in a list, a tuple, a pandas Series or a NumPy array; perhaps none. A `Corpus` is returned as
+                it is.
+            ids: unique strings or whole numbers, one a text; "0", "1", … if not given.
+        """
+        if isinstance(texts, Corpus):
+            if ids is not None:
+                raise InputError("A corpus has ids already; give ids with plain texts only.")
+            return texts
+        content = tuple(_text(value, place) for place, value in enumerate(_one_dimension("texts", texts)))
+        if ids is None:
+            return cls(tuple(map(str, range(len(content)))), content)
+        places: dict[str, int] = {}
+        count = 0
+        for count, value in enumerate(_one_dimension("ids", ids), start=1):
+            identifier = _identifier(value, count - 1)
+            if identifier in places:
+                raise InputError(f"ids[{count - 1}]: '{identifier}' is given twice (first at {places[identifier]}).")
+            places[identifier] = count - 1
+        if count != len(content):
+            raise InputError(f"There are {len(content)} texts but {count} ids.")
+        return cls(tuple(places), content)
 
     @classmethod
     def read(cls, path: Path, labels: LabelSet | None = None) -> "Corpus":
@@ -88,10 +119,43 @@ def annotation_matrix(columns: Sequence[Sequence[int]], labels: int) -> csr_arra
 
 
 def _columns(row: Row, labels: LabelSet) -> list[int]:
-    found = set()
+    columns = set()
     for name in row.strings("labels"):
         try:
-            found.add(labels.place(name))
+            columns.add(labels.place(name))
         except KeyError:
             row.fail(f"field 'labels': {labels.unknown(name)}")
-    return sorted(found)
+    return sorted(columns)
+
+
+def _one_dimension(name: str, values: Any) -> Iterable[Any]:
+    """Return values that come one after the other; a single string would be taken apart letter by letter."""
+    if isinstance(values, str | bytes):
+        raise TypeError(f"{name} must be a list of strings, but is a single string; give it in a list.")
+    if isinstance(values, Mapping | Set) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of strings, but is a {type(values).__name__}.")
+    if getattr(values, "ndim", 1) != 1:
+        raise InputError(f"{name} must have one dimension, but has shape {tuple(getattr(values, 'shape', ()))}.")
+    return values
+
+
+def _text(value: object, place: int) -> str:
+    if isinstance(value, str):
+        return str(value)
+    if _is_missing(value):
+        raise InputError(f"texts[{place}] is missing ({value}); every text must be a string.")
+    raise TypeError(f"texts[{place}] must be a string, but is of type {type(value).__name__}.")
+
+
+def _identifier(value: object, place: int) -> str:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, str | int | np.integer):
+        problem = f"is missing ({value})" if _is_missing(value) else f"is of type {type(value).__name__}"
+        raise TypeError(f"ids[{place}] must be a string or a whole number, but {problem}.")
+    return str(value)
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether a value stands for none: None, NaN, and what pandas has (NA, NaT), which is not imported here."""
+    return (
+        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+    )
