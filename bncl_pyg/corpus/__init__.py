@@ -1,9 +1,7 @@
 """What the user has: texts, labels, and what is roughly known about them."""
 
 from bncl_pyg.corpus.labels import LabelSet, digest
-from bncl_pyg.corpus.reuters import COUNTS as REUTERS_COUNTS
-from bncl_pyg.corpus.reuters import FILES as REUTERS_FILES
-from bncl_pyg.corpus.reuters import RULE as REUTERS_RULE
+from bncl_pyg.corpus.public import PublicDataSet
 from bncl_pyg.corpus.reuters import read_reuters
 from bncl_pyg.corpus.rough import AUTO, WORDS, RoughPriors
 from bncl_pyg.corpus.rows import read_lines, read_rows
@@ -13,12 +11,10 @@ from bncl_pyg.corpus.texts import Corpus, annotation_matrix, rows_of, stream_tex
 
 __all__ = [
     "AUTO",
-    "REUTERS_COUNTS",
-    "REUTERS_FILES",
-    "REUTERS_RULE",
     "WORDS",
     "Corpus",
     "LabelSet",
+    "PublicDataSet",
     "RoughPriors",
     "Supervision",
     "annotation_matrix",
