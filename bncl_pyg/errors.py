@@ -7,3 +7,10 @@ class InputError(ValueError):
     The library raises it wherever a file, an argument or a label is at fault; the command line shows the sentence
     and exits with 2.
     """
+
+
+def missing_extra(what: str, package: str, extra: str) -> InputError:
+    """Return the error that says which package is not installed and how to install it."""
+    return InputError(
+        f'{what} needs the package {package}, which is not installed; run: pip install "bncl-pyg[{extra}]".'
+    )

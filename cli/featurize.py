@@ -14,8 +14,8 @@ def featurize(
         str,
         typer.Option(
             metavar="embedded|FOLDER|HUB-NAME",
-            help="The language model: 'embedded' needs no download; or any Hugging Face NLI classifier or sentence "
-            "encoder, as a folder or by name, such as facebook/bart-large-mnli.",
+            help="The language model: 'embedded' is all-MiniLM-L6-v2 with a small NLI head; or any Hugging Face NLI "
+            "classifier or sentence encoder, as a folder or by name, such as facebook/bart-large-mnli.",
         ),
     ] = "embedded",
     template: Annotated[str, typer.Option(help="How a label becomes a hypothesis.")] = "This is about {}.",
@@ -36,6 +36,10 @@ def featurize(
         Literal["torch", "onnx", "onnx-int8"],
         typer.Option(help="What runs the model; onnx and onnx-int8 are faster and need bncl-pyg[onnx]."),
     ] = "torch",
+    device: Annotated[
+        str | None,
+        typer.Option(help="Where torch runs the model: cpu, cuda, cuda:1, mps; an accelerator if there is one."),
+    ] = None,
     dtype: Annotated[
         Literal["float16", "float32"], typer.Option(help="How scores are stored; float16 halves the folder.")
     ] = "float32",
@@ -55,8 +59,8 @@ def featurize(
     from .show import texts_bar
 
     label_set = LabelSet.read(labels)
-    chosen = load_scorer(scorer, max_tokens=max_tokens, label_map=label_map, backend=backend)
-    ranker = None if candidates is None else ranker_for(chosen)
+    chosen = load_scorer(scorer, max_tokens=max_tokens, label_map=label_map, backend=backend, device=device)
+    ranker = None if candidates is None else ranker_for(chosen, device)
     with texts_bar() as (start, progress, aside):
         done = run(
             lambda: stream_texts(texts),

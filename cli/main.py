@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -20,13 +21,22 @@ class _OneSentence(TyperGroup):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            sentence = str(error)
+            sentence = _with_options(str(error))
         except OSError as error:
             if error.errno is None:
                 raise
             sentence = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
         typer.echo(f"Error: {sentence}", err=True)
         raise typer.Exit(2)
+
+
+def _with_options(sentence: str) -> str:
+    """Name the library's arguments as options: `overwrite=True` is --overwrite, `label_map="…"` is --label-map "…"."""
+    return re.sub(
+        r'\b([a-z]+(?:_[a-z]+)*)=(?:True\b|("[^"]*"))',
+        lambda match: f"--{match[1].replace('_', '-')}" + (f" {match[2]}" if match[2] else ""),
+        sentence,
+    )
 
 
 class _Plain(logging.Formatter):

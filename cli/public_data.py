@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from bncl_pyg.corpus import LabelSet
+    from bncl_pyg.corpus import PublicDataSet
 
 Out = Annotated[Path, typer.Option(help="The folder to write: train.jsonl, test.jsonl, labels.jsonl and a manifest.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it is there.")]
@@ -28,20 +28,17 @@ def reuters(
 
     Its text is for research use; do not pass the folder on.
     """
-    from bncl_pyg.corpus import REUTERS_COUNTS as COUNTS
-    from bncl_pyg.corpus import REUTERS_FILES as FILES
-    from bncl_pyg.corpus import REUTERS_RULE as RULE
     from bncl_pyg.corpus import read_reuters
-    from bncl_pyg.persistence import check_free, sha256_of
+    from bncl_pyg.persistence import check_free
 
     check_free(out, "dataset", overwrite=overwrite)
-    splits, labels = read_reuters(folder)
-    files = {name: sha256_of(folder / name) for name in FILES}
-    about = {"source": "Reuters-21578, Distribution 1.0", "terms": "research use", "rule": RULE, "sha256": files}
-    _write(out, splits, labels, about, overwrite=overwrite)
-    if {name: len(rows) for name, rows in splits.items()} != COUNTS:
+    dataset = read_reuters(folder)
+    _write(out, dataset, overwrite=overwrite)
+    expected = dataset.expected_counts
+    if expected is not None and dataset.counts() != expected:
         typer.echo(
-            f"Warning: the unchanged distribution gives {COUNTS['train']} texts to train and {COUNTS['test']} to test.",
+            f"Warning: the unchanged distribution gives {expected['train']} texts to train and {expected['test']} to "
+            f"test.",
             err=True,
         )
 
@@ -78,7 +75,7 @@ def stackexchange(
     if embeddings == EMBEDDED:
         raise InputError("--embeddings must name word vectors: the embedded encoder has a vector for any text.")
     words = load_word_vectors(embeddings)
-    splits, labels = read_stackexchange(
+    dataset = read_stackexchange(
         posts,
         lambda word: word in words or word.lower() in words,
         questions=questions,
@@ -86,31 +83,16 @@ def stackexchange(
         test_share=test_share,
         seed=seed,
     )
-    about = {
-        "source": f"Stack Exchange dump, {posts.name}",
-        "terms": "CC BY-SA, attribute Stack Exchange",
-        "rule": f"first {questions} questions; tags seen {seen} times, with a vector for every word; a seeded split",
-        "vectors": Path(embeddings).name,
-        "test_share": test_share,
-        "seed": seed,
-    }
-    _write(out, splits, labels, about, overwrite=overwrite)
+    _write(out, dataset, {"vectors": Path(embeddings).name}, overwrite=overwrite)
 
 
-def _write(
-    out: Path,
-    splits: Mapping[str, list[dict[str, Any]]],
-    labels: "LabelSet",
-    about: Mapping[str, Any],
-    *,
-    overwrite: bool,
-) -> None:
+def _write(out: Path, dataset: "PublicDataSet", more: Mapping[str, Any] | None = None, *, overwrite: bool) -> None:
     from bncl_pyg.persistence import new_folder, write_jsonl, write_manifest
 
-    counts = {**{name: len(rows) for name, rows in splits.items()}, "labels": len(labels)}
+    counts = {**dataset.counts(), "labels": len(dataset.labels)}
     with new_folder(out, "dataset", overwrite=overwrite) as folder:
-        for name, rows in splits.items():
+        for name, rows in dataset.splits.items():
             write_jsonl(folder / f"{name}.jsonl", iter(rows))
-        labels.write(folder / "labels.jsonl")
-        write_manifest(folder, "dataset", {**about, "counts": counts})
+        dataset.labels.write(folder / "labels.jsonl")
+        write_manifest(folder, "dataset", {**dataset.provenance, **(more or {}), "counts": counts})
     typer.echo(f"{out}: {counts['train']} texts to train, {counts['test']} to test, {counts['labels']} labels.")

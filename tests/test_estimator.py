@@ -117,8 +117,8 @@ def test_damage_is_named(fitted: BNCLClassifier, tmp_path: Path) -> None:
 def test_a_model_of_an_earlier_release_is_refused_but_can_be_replaced(fitted: BNCLClassifier, tmp_path: Path) -> None:
     fitted.save_pretrained(tmp_path / "m")
     manifest = tmp_path / "m" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"version": 3', '"version": 2'))
-    with pytest.raises(InputError, match="model format version 2, but this release reads 3; make it anew"):
+    manifest.write_text(manifest.read_text().replace('"version": 4', '"version": 3'))
+    with pytest.raises(InputError, match="model format version 3, but this release reads 4; make it anew"):
         BNCLClassifier.from_pretrained(tmp_path / "m")
     check_free(tmp_path / "m", "model", overwrite=True)
 

@@ -51,7 +51,7 @@ class DataSet:
         return {
             "name": self.name,
             "sha256": {name: sha256_of(self.folder / name) for name in FILES},
-            "scorer": {**self._scorer.about(), "template": TEMPLATE},
+            "scorer": {**self._scorer.config(), "template": TEMPLATE},
             "word_vectors": sha256_of(self._glove) if self._glove.is_file() else None,
             "labels": len(self.labels),
             "train": len(self.train),
@@ -131,6 +131,6 @@ class DataSet:
         return self.folder.parent / GLOVE
 
     def _store(self, corpus: Corpus) -> Path:
-        about = self._scorer.about()
+        about = self._scorer.config()
         parts = [f"{key}={about[key]}" for key in sorted(about)]
         return self.cache / "features" / digest([*parts, self.labels.digest(), *corpus.ids, *corpus.texts])

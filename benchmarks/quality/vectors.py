@@ -50,5 +50,5 @@ class RememberingEncoder(SentenceEncoder):
         return self._vectors[[self._places[text] for text in texts]]
 
     def _name(self, texts: Sequence[str]) -> str:
-        about = self.about()
-        return digest([*(f"{key}={about[key]}" for key in sorted(about)), *texts])
+        config = self.config()
+        return digest([*(f"{key}={config[key]}" for key in sorted(config)), *texts])

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bncl_pyg.corpus.labels import LabelSet
+from bncl_pyg.corpus.public import PublicDataSet
 from bncl_pyg.errors import InputError
+from bncl_pyg.persistence import sha256_of
 
 FILES = tuple(f"reut2-{number:03d}.sgm" for number in range(22))
 TOPICS_FILE = "all-topics-strings.lc.txt"
@@ -43,16 +45,14 @@ _WORDS = {
 }
 
 
-def read_reuters(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], LabelSet]:
+def read_reuters(folder: Path) -> PublicDataSet:
     """Read the distribution's 22 SGML files and its two lists of topics, one file at a time.
 
     An article counts if LEWISSPLIT is TRAIN or TEST, TOPICS is YES or NO, and it has a topic. Its text is the title, a
     blank and the body; identical texts of a split become one, at the place of the first and with the id and labels of
     the last.
 
-    Returns:
-        The rows `{"id", "text", "labels"}` of `train` and `test`, and the labels in the order of the distribution's
-        descriptions.
+    The labels are in the order of the distribution's descriptions.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} {'is a file, not a folder' if folder.exists() else 'does not exist'}.")
@@ -74,7 +74,14 @@ def read_reuters(folder: Path) -> tuple[dict[str, list[dict[str, Any]]], LabelSe
                 article.fail(f"NEWID {row['id']} is given twice (first in {places[row['id']]}).")
             places[row["id"]] = f"{name}, line {article.line}"
             texts[article.attributes["LEWISSPLIT"].lower()][row["text"]] = row
-    return {split: list(rows.values()) for split, rows in texts.items()}, labels
+    provenance = {
+        "source": "Reuters-21578, Distribution 1.0",
+        "terms": "research use",
+        "rule": RULE,
+        "source_sha256": {name: sha256_of(folder / name) for name in FILES},
+    }
+    splits = {split: list(rows.values()) for split, rows in texts.items()}
+    return PublicDataSet(splits, labels, provenance, COUNTS)
 
 
 @dataclass(frozen=True)
@@ -93,8 +100,8 @@ class _Article:
         """Return an attribute, which must have one of the values that the distribution knows."""
         value = self.attributes.get(name)
         if value not in _VALUES[name]:
-            found = "is missing" if value is None else f"is '{value}'"
-            self.fail(f"{name} {found}, but must be {', '.join(_VALUES[name][:-1])} or {_VALUES[name][-1]}.")
+            problem = "is missing" if value is None else f"is '{value}'"
+            self.fail(f"{name} {problem}, but must be {', '.join(_VALUES[name][:-1])} or {_VALUES[name][-1]}.")
         return value
 
     def element(self, name: str) -> str | None:
@@ -201,7 +208,7 @@ def _read_labels(folder: Path) -> LabelSet:
 
 def _descriptions(path: Path) -> dict[str, str]:
     """Read lines such as `Money/Foreign Exchange (MONEY-FX)` or, without a description, `SOY-OIL`."""
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     announced = start = 0
     for number, raw in enumerate(_ascii(path).split("\n"), start=1):
         line = raw.strip()
@@ -216,11 +223,11 @@ def _descriptions(path: Path) -> dict[str, str]:
             continue
         entry = _DESCRIBED.fullmatch(line)
         name = (entry[2] if entry else line).lower()
-        if name in found:
+        if name in descriptions:
             raise InputError(f"{path}, line {number}: topic '{name}' is given twice.")
-        found[name] = entry[1] if entry else _WORDS.get(name, name.replace("-", " "))
+        descriptions[name] = entry[1] if entry else _WORDS.get(name, name.replace("-", " "))
     if not start:
         raise InputError(f"{path} has no list of topics: the line '****Subject Codes (135)' is missing.")
-    if len(found) != announced:
-        raise InputError(f"{path}, line {start}: {announced} topics are announced, but {len(found)} follow.")
-    return found
+    if len(descriptions) != announced:
+        raise InputError(f"{path}, line {start}: {announced} topics are announced, but {len(descriptions)} follow.")
+    return descriptions

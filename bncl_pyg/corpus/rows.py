@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from bncl_pyg.errors import InputError
+from bncl_pyg.errors import InputError, missing_extra
 
 LIST_SEPARATOR = ";"
 """What separates the labels of a text in a CSV cell (JSONL and Parquet have real lists)."""
@@ -129,8 +129,11 @@ def _with_first_line(reader: "csv.DictReader[str]") -> Iterator[tuple[int, dict[
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise missing_extra(f"Reading {path}", "pyarrow", "parquet") from None
 
     try:
         with pq.ParquetFile(path) as file:

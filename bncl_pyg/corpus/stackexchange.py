@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 
 from bncl_pyg.corpus.labels import LabelSet
+from bncl_pyg.corpus.public import PublicDataSet
 from bncl_pyg.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ def read_stackexchange(
     seen: int = 3,
     test_share: float = 0.2,
     seed: int = 1,
-) -> tuple[dict[str, list[dict[str, Any]]], LabelSet]:
+) -> PublicDataSet:
     """Read the first questions of a `Posts.xml`; nothing behind them is read, and the file may be of any size.
 
     A text is the title, a blank and the body without its HTML. A tag becomes a label if it was seen often enough and
@@ -47,23 +48,22 @@ def read_stackexchange(
         test_share: the share of the texts that become the test split; above 0 and below 1.
         seed: decides which; the authors' is 1.
 
-    Returns:
-        The rows `{"id", "text", "labels"}` of `train` and `test` in the order of the file, and the labels by name.
+    The rows of both splits are in the order of the file, and the labels are ordered by name.
     """
     for name, number in (("questions", questions), ("seen", seen)):
         if number < 1:
             raise InputError(f"'{name}' must be at least 1, but is {number}.")
     if not 0 < test_share < 1:
         raise InputError(f"The test share must be above 0 and below 1, but is {test_share}.")
-    found = _first_questions(posts, questions)
-    counts = Counter(tag for row in found for tag in row["labels"])
+    asked = _first_questions(posts, questions)
+    counts = Counter(tag for row in asked for tag in row["labels"])
     kept = {tag for tag, count in counts.items() if count >= seen and all(map(has_vector, tag.split("-")))}
     if not kept:
         raise InputError(
-            f"{posts}: none of the {len(counts)} tags of {len(found)} questions was seen {seen} times and has a word "
+            f"{posts}: none of the {len(counts)} tags of {len(asked)} questions was seen {seen} times and has a word "
             "vector for each of its words."
         )
-    rows = [{**row, "labels": [tag for tag in row["labels"] if tag in kept]} for row in found]
+    rows = [{**row, "labels": [tag for tag in row["labels"] if tag in kept]} for row in asked]
     rows = [row for row in rows if row["labels"]]
     # Rounded first: (1 - 0.9) × 10 is a bit below 1.
     size = int(round((1 - test_share) * len(rows), 9))
@@ -75,7 +75,16 @@ def read_stackexchange(
         "test": [row for place, row in enumerate(rows) if place not in train],
     }
     names = tuple(sorted(kept))
-    return splits, LabelSet(names, tuple(name.replace("-", " ") for name in names))
+    labels = LabelSet(names, tuple(name.replace("-", " ") for name in names))
+    rule = f"first {questions} questions; tags seen {seen} times, with a vector for every word; a seeded split"
+    provenance = {
+        "source": f"Stack Exchange dump, {posts.name}",
+        "terms": "CC BY-SA, attribute Stack Exchange",
+        "rule": rule,
+        "test_share": test_share,
+        "seed": seed,
+    }
+    return PublicDataSet(splits, labels, provenance)
 
 
 def _first_questions(path: Path, questions: int) -> list[dict[str, Any]]:
@@ -131,7 +140,7 @@ def _posts(path: Path) -> Iterator[_Post]:
     if path.suffix in {".7z", ".zip", ".gz"}:
         raise InputError(f"{path} is packed; unpack it and give its Posts.xml.")
     parser = expat.ParserCreate()
-    found: list[_Post] = []
+    parsed: list[_Post] = []
     depth = 0
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -139,7 +148,7 @@ def _posts(path: Path) -> Iterator[_Post]:
         if depth == 0 and name != "posts":
             raise InputError(f"{path}, line {parser.CurrentLineNumber}: must start with <posts>, but has <{name}>.")
         if depth == 1 and name == "row":
-            found.append(_Post(path, parser.CurrentLineNumber, attributes))
+            parsed.append(_Post(path, parser.CurrentLineNumber, attributes))
         depth += 1
 
     def end(_: str) -> None:
@@ -158,8 +167,8 @@ def _posts(path: Path) -> Iterator[_Post]:
             except expat.ExpatError as error:
                 problem = error
             # What stands before the damage is whole, and may be all that is wanted.
-            yield from found
-            found.clear()
+            yield from parsed
+            parsed.clear()
             if problem is not None:
                 what = expat.ErrorString(problem.code)
                 raise InputError(f"{path}, line {problem.lineno}: not well-formed XML ({what}).")

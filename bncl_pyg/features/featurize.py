@@ -13,7 +13,7 @@ from torch import Tensor
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.features.store import Dtype, FeatureStore, Span, TextIndex, label_name, text_hash, writing
-from bncl_pyg.features.words import word_counts
+from bncl_pyg.features.words import BUCKETS, word_counts
 from bncl_pyg.scorers import TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
 
 SAMPLE_TEXTS, SAMPLE_SHARE = 50, 0.1
@@ -29,7 +29,7 @@ class CandidateRecall:
     entailed: float | None
     """The share of labels with entailment above contradiction that are among the candidates; `None` without any."""
     best: float
-    """The share of each text's five best labels that are among the candidates."""
+    """The share of each text's five labels with the highest entailment that are among the candidates."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def featurize(
         template: of hypotheses.
         dtype: of the stored scores.
         fresh: start anew.
-        start: told how many texts there are and how many of them are done already.
-        progress: told how many texts each block adds.
-        labels_progress: told how many labels' hypotheses are encoded, and how many there are.
+        start: called with how many texts there are and how many of them are done already.
+        progress: called after each block with how many texts it adds.
+        labels_progress: called with how many labels' hypotheses are encoded, and how many there are.
     """
     if candidates is not None and not 1 <= candidates <= len(labels):
         raise InputError(f"Between 1 and {len(labels)} candidates can be kept, but {candidates} were asked for.")
@@ -81,13 +81,13 @@ def featurize(
     for identifier, text in texts():
         ids.append(identifier)
         hashes.append(text_hash(text))
-    about: dict[str, Any] = {"kind": "dense" if candidates is None else "sparse", "dtype": dtype, "template": template}
-    about["scorer"] = scorer.about()
+    config: dict[str, Any] = {"kind": "dense" if candidates is None else "sparse", "dtype": dtype, "template": template}
+    config |= {"scorer": scorer.config(), "word_buckets": BUCKETS}
     if candidates is not None:
-        about |= {"candidates": candidates, "ranker": (ranker or scorer).about()}
-    with writing(path, about, TextIndex(tuple(ids), tuple(hashes)), labels, scorer.block_texts, fresh=fresh) as store:
+        config |= {"candidates": candidates, "ranker": (ranker or scorer).config()}
+    with writing(path, config, TextIndex(tuple(ids), tuple(hashes)), labels, scorer.block_texts, fresh=fresh) as store:
         hypotheses = hypotheses_of(store.labels.descriptions, template)
-        _know_labels(store, scorer, hypotheses, labels_progress)
+        _cache_label_vectors(store, scorer, hypotheses, labels_progress)
         work = _Work(store, scorer, ranker or scorer, hypotheses, candidates)
         missing = store.missing()
         todo: dict[Span, list[Span]] = {rows: [] for rows in store.grid.rows}
@@ -108,10 +108,10 @@ def featurize(
         return Featurized(len(ids), len(labels), len(missing), sum(1 for _ in store.grid.blocks()), recall)
 
 
-def _know_labels(
-    store: FeatureStore, scorer: Scorer, hypotheses: Sequence[str], told: Callable[[int, int], None] | None
+def _cache_label_vectors(
+    store: FeatureStore, scorer: Scorer, hypotheses: Sequence[str], progress: Callable[[int, int], None] | None
 ) -> None:
-    """Find the vectors of the labels' hypotheses that the store does not hold yet, and tell the scorer of all."""
+    """Encode the labels' hypotheses whose vectors the store does not hold yet, and give all of them to the scorer."""
     if scorer.vectors([]) is None:
         return
     for group in store.label_groups():
@@ -119,11 +119,11 @@ def _know_labels(
             vectors = scorer.vectors(hypotheses[slice(*group)])
             assert vectors is not None
             store.put_labels(group, vectors)
-        if told is not None:
-            told(group[1], len(hypotheses))
-    known = store.label_vectors()
-    if known is not None:
-        scorer.know(hypotheses, known)
+        if progress is not None:
+            progress(group[1], len(hypotheses))
+    stored = store.label_vectors()
+    if stored is not None:
+        scorer.cache_label_vectors(hypotheses, stored)
 
 
 def _grouped(
@@ -194,7 +194,7 @@ class _Work:
                 torch.zeros(2, 0, self.candidates),
             )
         else:
-            pairs = self.ranker.best(texts, hypotheses, self.candidates)
+            pairs = self.ranker.top_labels(texts, hypotheses, self.candidates)
             entailment, contradiction = self.scorer.score(texts, hypotheses, pairs)
         return {"labels": pairs, "entailment": entailment, "contradiction": contradiction}
 
@@ -211,7 +211,7 @@ class _Work:
         chosen = set(random.Random(0).sample(self.store.index.ids, count))
         sample = [text for identifier, text in texts() if identifier in chosen]
         kept = torch.zeros(count, labels, dtype=torch.bool)
-        kept.scatter_(1, self.ranker.best(sample, self.hypotheses, self.candidates), True)
+        kept.scatter_(1, self.ranker.top_labels(sample, self.hypotheses, self.candidates), True)
         entailment, contradiction = self.scorer.score(sample, self.hypotheses)
         entailed = entailment > contradiction
         best = torch.zeros_like(kept).scatter_(1, best_candidates(entailment, min(5, labels)), True)

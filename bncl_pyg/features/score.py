@@ -25,17 +25,17 @@ def score_texts(
         scorer: what reads them.
         template: how a label becomes a hypothesis.
         candidates: how many labels a text keeps; all, if not given.
-        label_vectors: what the scorer's encoder made of the labels earlier, (labels, dimensions); found anew, if not
-            given.
+        label_vectors: what the scorer's encoder made of the labels' hypotheses earlier, (labels, dimensions); they are
+            encoded, if not given.
     """
-    said = hypotheses_of(labels.descriptions, template)
+    sentences = hypotheses_of(labels.descriptions, template)
     if label_vectors is not None:
-        scorer.know(said, label_vectors)
-    best = None if candidates is None else ranker_for(scorer).best(corpus.texts, said, candidates)
-    entailment, contradiction = scorer.score(corpus.texts, said, best)
-    about = {**scorer.about(), "template": template}
+        scorer.cache_label_vectors(sentences, label_vectors)
+    columns = None if candidates is None else ranker_for(scorer).top_labels(corpus.texts, sentences, candidates)
+    entailment, contradiction = scorer.score(corpus.texts, sentences, columns)
+    config = {**scorer.config(), "template": template}
     vectors = scorer.vectors(corpus.texts)
     # Rounded as in a store, so that a text is the same text either way.
     vectors = None if vectors is None else vectors.half().float()
     words = word_counts(corpus.texts)
-    return Features(corpus.ids, labels, entailment, contradiction, about, vectors, words, best, label_vectors)
+    return Features(corpus.ids, labels, entailment, contradiction, config, vectors, words, columns, label_vectors)

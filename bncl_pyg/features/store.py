@@ -1,7 +1,8 @@
 """Features on disk: a folder of checksummed blocks that is filled bit by bit and can be left at any moment.
 
     FEATURES/
-      manifest.json                        what made the scores, the grid of blocks, and each block's SHA-256
+      manifest.json                        what made the scores, the grid of blocks, the SHA-256 of each block, of the
+                                           texts and labels that it counts, and of the manifest itself
       texts.jsonl                          {"id", "sha256"} in the order of the rows
       labels.jsonl                         {"label", "description"} in the order of the columns
       block-r00000000-c000000.safetensors  "entailment" and "contradiction", (rows, columns)
@@ -13,8 +14,8 @@ Rows and columns are cut into groups; a block is one group of rows by one group 
 later are groups of their own, so that what is there is never touched. In a sparse store a block holds each text's
 candidates instead: "labels", "entailment" and "contradiction", (rows, candidates).
 
-A block is written under another name, synced and renamed; then the manifest is, with its checksum. What the manifest
-does not list does not count.
+A block is written under another name, synced and renamed; then the manifest is, with its digest. What the manifest
+does not list does not count: a run that was killed may leave blocks and longer lists of texts and labels.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,13 +34,13 @@ from safetensors.torch import load_file, save
 from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
-from bncl_pyg.corpus import LabelSet, read_rows
+from bncl_pyg.corpus import LabelSet, digest, read_rows
 from bncl_pyg.errors import InputError
 from bncl_pyg.features.features import Features
-from bncl_pyg.features.words import BUCKETS
 from bncl_pyg.persistence import (
     LOCK,
     MANIFEST,
+    check_free,
     folder_lock,
     read_manifest,
     sha256_of,
@@ -57,6 +59,7 @@ BLOCK_LABELS = 4096
 """How many labels' vectors are kept in one file."""
 MOST_COUNT = 2**15 - 1
 """How often a word is counted in a text at most."""
+TEXTS, LABELS = "texts.jsonl", "labels.jsonl"
 Span = tuple[int, int]
 """The first row or column of a group and the one after its last."""
 
@@ -120,12 +123,20 @@ class FeatureStore:
     """A store that is open for writing; made by `writing`, which holds its lock."""
 
     path: Path
-    about: dict[str, Any]
-    """What the scores depend on; whoever adds to the store must say the same."""
+    config: dict[str, Any]
+    """What the content depends on; whoever adds to the store must have the same."""
     index: TextIndex
     labels: LabelSet
     grid: Grid
     checksums: dict[str, str] = field(default_factory=dict)
+    verified: bool = False
+    """Whether all files were compared with their checksums since the store was opened."""
+
+    @cached_property
+    def list_digests(self) -> dict[str, str]:
+        """The digest of the texts and of the labels, in order; more lines in their files do not count."""
+        texts = digest(part for pair in zip(self.index.ids, self.index.hashes, strict=True) for part in pair)
+        return {TEXTS: texts, LABELS: self.labels.digest()}
 
     def missing(self) -> list[tuple[Span, Span]]:
         """Return the blocks that are still to be scored, in the order of the rows."""
@@ -133,7 +144,7 @@ class FeatureStore:
 
     def put(self, rows: Span, columns: Span, scores: dict[str, Tensor]) -> None:
         """Write one block."""
-        number_type = DTYPES[self.about["dtype"]]
+        number_type = DTYPES[self.config["dtype"]]
         tensors = {
             name: (part.to(number_type) if part.is_floating_point() else part.to(torch.int32)).contiguous()
             for name, part in scores.items()
@@ -141,7 +152,7 @@ class FeatureStore:
         self._put(block_name(rows, columns), tensors)
 
     def missing_texts(self) -> list[Span]:
-        """Return the groups of rows whose vectors and words are still to be found."""
+        """Return the groups of rows whose vectors and words are not there yet."""
         return [rows for rows in self.grid.rows if text_name(rows) not in self.checksums]
 
     def label_groups(self) -> list[Span]:
@@ -157,10 +168,10 @@ class FeatureStore:
         groups = self.label_groups()
         if not groups or any(label_name(group) not in self.checksums for group in groups):
             return None
-        found = torch.cat([_read_file(self, label_name(group))["vectors"] for group in groups])
-        if len(found) != len(self.labels):
-            raise InputError(f"{self.path} is damaged: its files of labels hold {len(found)} labels.")
-        return found
+        vectors = torch.cat([_read_file(self, label_name(group))["vectors"] for group in groups])
+        if len(vectors) != len(self.labels):
+            raise InputError(f"{self.path} is damaged: its files of labels hold {len(vectors)} labels.")
+        return vectors
 
     def put_texts(self, rows: Span, vectors: Tensor | None, words: csr_array | None) -> None:
         """Write what is known of a group of texts besides their scores."""
@@ -187,19 +198,19 @@ class FeatureStore:
     def write_lists(self) -> None:
         """Write which texts and labels there are."""
         pairs = zip(self.index.ids, self.index.hashes, strict=True)
-        write_jsonl(self.path / "texts.jsonl", ({"id": name, "sha256": content} for name, content in pairs))
-        self.labels.write(self.path / "labels.jsonl")
+        write_jsonl(self.path / TEXTS, ({"id": name, "sha256": content} for name, content in pairs))
+        self.labels.write(self.path / LABELS)
 
     def write_manifest(self) -> None:
         """Write the manifest as things stand."""
         content = {
-            **self.about,
+            **self.config,
             "shape": [len(self.index), len(self.labels)],
             "rows": self.grid.rows,
             "columns": self.grid.columns,
-            "blocks": dict(sorted(self.checksums.items())),
+            "lists": self.list_digests,
         }
-        write_manifest(self.path, "features", content)
+        write_manifest(self.path, "features", content, self.checksums)
 
     def _forget_damaged(self) -> None:
         """Keep the checksums of whole blocks only, and clear away what a killed run left half written."""
@@ -208,6 +219,7 @@ class FeatureStore:
             if not file.is_file() or sha256_of(file) != expected:
                 log.warning("%s is %s and is scored again.", file, "damaged" if file.exists() else "missing")
                 del self.checksums[name]
+        self.verified = True
         for leftover in self.path.glob(".*.*"):
             if leftover.name.startswith((".block-", ".manifest", ".text", ".label")):
                 leftover.unlink()
@@ -215,13 +227,13 @@ class FeatureStore:
 
 @contextmanager
 def writing(
-    path: Path, about: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int, *, fresh: bool = False
+    path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int, *, fresh: bool = False
 ) -> Iterator[FeatureStore]:
     """Open a store for these texts and labels, new or to be gone on with, and hold its lock.
 
     Args:
         path: the folder.
-        about: what the scores depend on: kind, dtype, scorer, template, candidates.
+        config: what the content depends on: kind, dtype, scorer, template, candidates, word_buckets.
         index: the texts; those that are there already must be unchanged, others are added.
         labels: the labels; likewise.
         block_texts: how many texts a new group of rows has.
@@ -230,14 +242,14 @@ def writing(
     path.mkdir(parents=True, exist_ok=True)
     with folder_lock(path):
         if fresh and (path / MANIFEST).exists():
-            read_manifest(path, "features")
+            check_free(path, "features", overwrite=True)
             _clear(path)
         if not (path / MANIFEST).exists():
             if any(not file.name.startswith(".") for file in path.iterdir()):
                 raise InputError(f"{path} is not empty and is no bncl features folder; choose another name.")
             # An empty store first, which then grows: whenever a run is killed, what is there is a store.
-            FeatureStore(path, about, TextIndex((), ()), LabelSet((), ()), Grid([], [])).write_manifest()
-        yield _grown(path, about, index, labels, block_texts)
+            FeatureStore(path, config, TextIndex((), ()), LabelSet((), ()), Grid([], [])).write_manifest()
+        yield _grown(path, config, index, labels, block_texts)
 
 
 def _clear(path: Path) -> None:
@@ -248,33 +260,33 @@ def _clear(path: Path) -> None:
     (path / MANIFEST).unlink()
 
 
-def _grown(path: Path, about: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int) -> FeatureStore:
+def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int) -> FeatureStore:
     """Open a store that is there, with groups for the texts and labels that are new."""
-    found = _open(path)
-    changed = sorted(key for key in about if about[key] != found.about.get(key))
+    stored = _open(path)
+    changed = sorted(key for key in config if config[key] != stored.config.get(key))
     if changed:
         raise InputError(
-            f"{path} was made with another {', '.join(changed)}; pass --fresh to start anew, or choose another name."
+            f"{path} was made with another {', '.join(changed)}; start anew with fresh=True, or choose another name."
         )
-    texts = _added(path, "text", "text", found.index.as_dict(), index.as_dict())
+    texts = _added(path, "text", "text", stored.index.as_dict(), index.as_dict())
     new_texts = TextIndex(tuple(texts), tuple(texts.values()))
-    descriptions = _added(path, "label", "description of label", found.labels.as_dict(), labels.as_dict())
+    descriptions = _added(path, "label", "description of label", stored.labels.as_dict(), labels.as_dict())
     new_labels = LabelSet(tuple(descriptions), tuple(descriptions.values()))
-    if len(found.labels) and len(new_labels) and about["kind"] == "sparse":
+    if len(stored.labels) and len(new_labels) and config["kind"] == "sparse":
         raise InputError(
-            f"{path} holds the best candidates among {len(found.labels)} labels, and label '{new_labels.names[0]}' "
-            f"is new: candidates must be chosen again; pass --fresh."
+            f"{path} holds the best candidates among {len(stored.labels)} labels, and label '{new_labels.names[0]}' "
+            f"is new: candidates must be chosen again; start anew with fresh=True."
         )
+    rows, columns = len(stored.index), len(stored.labels)
     grid = Grid(
-        [*found.grid.rows, *cut(len(found.index), len(found.index) + len(new_texts), block_texts)],
-        [*found.grid.columns, *cut(len(found.labels), len(found.labels) + len(new_labels), max(len(new_labels), 1))],
+        [*stored.grid.rows, *cut(rows, rows + len(new_texts), block_texts)],
+        [*stored.grid.columns, *cut(columns, columns + len(new_labels), max(len(new_labels), 1))],
     )
-    index = TextIndex(found.index.ids + new_texts.ids, found.index.hashes + new_texts.hashes)
-    labels = found.labels.extended(new_labels)
-    store = FeatureStore(path, about, index, labels, grid, found.checksums)
+    index = TextIndex(stored.index.ids + new_texts.ids, stored.index.hashes + new_texts.hashes)
+    store = FeatureStore(path, config, index, stored.labels.extended(new_labels), grid, stored.checksums)
     store._forget_damaged()
     if len(new_texts) or len(new_labels):
-        # The lists come first: a manifest with a larger grid than its lists would be damage, the reverse is not.
+        # The lists come first: a manifest that counts more than its lists hold would be damage, the reverse is not.
         store.write_lists()
     store.write_manifest()
     return store
@@ -285,38 +297,43 @@ def _added(path: Path, what: str, changed: str, there: dict[str, str], given: di
     new = dict(given)
     for name, content in there.items():
         if name not in new:
-            raise InputError(f"{path} has a {what} '{name}' that is not in the input; pass --fresh to start anew.")
+            raise InputError(f"{path} has a {what} '{name}' that is not in the input; start anew with fresh=True.")
         if new.pop(name) != content:
-            raise InputError(f"{path} was made with another {changed} '{name}'; pass --fresh to start anew.")
+            raise InputError(f"{path} was made with another {changed} '{name}'; start anew with fresh=True.")
     return new
 
 
 def _open(path: Path) -> FeatureStore:
-    manifest = read_manifest(path, "features")
+    """Open a store; its manifest and its lists are checked, its blocks are not read yet."""
+    manifest = read_manifest(path, "features", check_files=False)
     texts, columns = manifest["shape"]
-    rows = list(read_rows(path / "texts.jsonl")) if texts else []
+    rows = list(read_rows(path / TEXTS)) if texts and (path / TEXTS).is_file() else []
     index = TextIndex(tuple(row.identifier("id") for row in rows), tuple(row.string("sha256") for row in rows))
-    labels = LabelSet.read(path / "labels.jsonl") if columns else LabelSet((), ())
-    if len(index) < texts or len(labels) < columns:
-        raise InputError(f"{path} is damaged: its manifest and its lists of texts and labels disagree in length.")
+    labels = LabelSet.read(path / LABELS) if columns and (path / LABELS).is_file() else LabelSet((), ())
     # A run that was killed while it added texts or labels may have left longer lists: the manifest counts.
     index = TextIndex(index.ids[:texts], index.hashes[:texts])
     labels = LabelSet(labels.names[:columns], labels.descriptions[:columns])
     grid = Grid(*([(first, last) for first, last in manifest[axis]] for axis in ("rows", "columns")))
-    own = {"format", "version", "shape", "rows", "columns", "blocks"}
-    about = {key: value for key, value in manifest.items() if key not in own}
-    return FeatureStore(path, about, index, labels, grid, dict(manifest["blocks"]))
+    own = {"format", "version", "shape", "rows", "columns", "lists", "files"}
+    config = {key: value for key, value in manifest.items() if key not in own}
+    store = FeatureStore(path, config, index, labels, grid, dict(manifest["files"]))
+    for name, expected in store.list_digests.items():
+        if manifest["lists"].get(name) != expected:
+            raise InputError(f"{path / name} is missing or damaged: it is not the file that its manifest describes.")
+    return store
 
 
 def read_features(path: Path) -> Features:
-    """Read a whole store; a block that is missing, damaged or of another shape is named and never used."""
+    """Read a whole store; a file that is missing, damaged or of another shape is named and never used."""
     store = _open(path)
     missing = len(store.missing())
     if missing:
         total = len(store.grid.rows) * len(store.grid.columns)
-        raise InputError(f"{path} is not complete: {missing} of {total} blocks are missing; run bncl featurize again.")
-    sparse = store.about["kind"] == "sparse"
-    width = store.about["candidates"] if sparse else len(store.labels)
+        raise InputError(
+            f"{path} is not complete: {missing} of {total} blocks are missing; featurize again to complete it."
+        )
+    sparse = store.config["kind"] == "sparse"
+    width = store.config["candidates"] if sparse else len(store.labels)
     entailment = torch.zeros(len(store.index), width)
     contradiction = torch.zeros_like(entailment)
     candidates = torch.zeros(len(store.index), width, dtype=torch.int64) if sparse else None
@@ -327,8 +344,8 @@ def read_features(path: Path) -> Features:
         if candidates is not None:
             candidates[part] = scores["labels"].long()
     vectors, words = _read_texts(store)
-    template = {"template": store.about["template"]} if store.about["template"] else {}
-    scorer = {**store.about["scorer"], **template}
+    template = {"template": store.config["template"]} if store.config["template"] else {}
+    scorer = {**store.config["scorer"], **template}
     hypotheses = store.label_vectors()
     return Features(
         store.index.ids, store.labels, entailment, contradiction, scorer, vectors, words, candidates, hypotheses
@@ -343,7 +360,7 @@ def _read_texts(store: FeatureStore) -> tuple[Tensor | None, csr_array | None]:
     if missing:
         raise InputError(
             f"{store.path} is not complete: the vectors and words of {missing} of {len(store.grid.rows)} groups of "
-            f"texts are missing; run bncl featurize again."
+            f"texts are missing; featurize again to complete it."
         )
     parts = [_read_file(store, text_name(rows)) for rows in store.grid.rows]
     vectors = words = None
@@ -355,24 +372,25 @@ def _read_texts(store: FeatureStore) -> tuple[Tensor | None, csr_array | None]:
             [
                 csr_array(
                     (part["word_counts"].numpy().astype(np.float32), part["word_buckets"].numpy(), start),
-                    shape=(len(start) - 1, BUCKETS),
+                    shape=(len(start) - 1, store.config["word_buckets"]),
                 )
                 for part, start in zip(parts, starts, strict=True)
             ],
             format="csr",
         )
-    for found in (vectors, words):
-        if found is not None and found.shape[0] != len(store.index):
-            raise InputError(f"{store.path} is damaged: its files of texts hold {found.shape[0]} texts.")
+    for content in (vectors, words):
+        if content is not None and content.shape[0] != len(store.index):
+            raise InputError(f"{store.path} is damaged: its files of texts hold {content.shape[0]} texts.")
     return vectors, words
 
 
 def _read_file(store: FeatureStore, name: str) -> dict[str, Tensor]:
     file = store.path / name
-    if not file.is_file():
-        raise InputError(f"{file} is missing; run bncl featurize again.")
-    if sha256_of(file) != store.checksums[name]:
-        raise InputError(f"{file} is damaged: its checksum is not the one in the manifest; run bncl featurize again.")
+    if not store.verified and (not file.is_file() or sha256_of(file) != store.checksums[name]):
+        raise InputError(
+            f"{file} is missing or damaged: it is not the file that its manifest describes; featurize again to make it "
+            f"anew."
+        )
     try:
         return load_file(file)
     except SafetensorError as error:
@@ -382,8 +400,8 @@ def _read_file(store: FeatureStore, name: str) -> dict[str, Tensor]:
 def _read_block(store: FeatureStore, rows: Span, columns: Span) -> dict[str, Tensor]:
     file = store.path / block_name(rows, columns)
     scores = _read_file(store, file.name)
-    sparse = store.about["kind"] == "sparse"
-    shape = (rows[1] - rows[0], store.about["candidates"] if sparse else columns[1] - columns[0])
+    sparse = store.config["kind"] == "sparse"
+    shape = (rows[1] - rows[0], store.config["candidates"] if sparse else columns[1] - columns[0])
     for name in ("entailment", "contradiction", *(["labels"] if sparse else [])):
         if name not in scores or tuple(scores[name].shape) != shape:
             raise InputError(f"{file} must hold '{name}' of shape {shape}.")
@@ -393,14 +411,16 @@ def _read_block(store: FeatureStore, rows: Span, columns: Span) -> dict[str, Ten
 def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", overwrite: bool = False) -> None:
     """Write features that were scored elsewhere as a store; a folder that is there is replaced only if asked."""
     if path.exists() and not overwrite:
-        raise InputError(f"{path} already exists; choose another name or pass --overwrite to replace it.")
+        raise InputError(f"{path} already exists; choose another name, or replace it with overwrite=True.")
     scorer = dict(features.scorer)
-    about = {"kind": "dense", "dtype": dtype, "template": scorer.pop("template", ""), "scorer": scorer}
+    config = {"kind": "dense", "dtype": dtype, "template": scorer.pop("template", ""), "scorer": scorer}
     if features.candidates is not None:
-        about |= {"kind": "sparse", "candidates": features.candidates.shape[1], "ranker": scorer}
+        config |= {"kind": "sparse", "candidates": features.candidates.shape[1], "ranker": scorer}
+    if features.words is not None:
+        config["word_buckets"] = features.words.shape[1]
     # Where only ids are known, an id stands for its text.
     index = TextIndex(features.ids, tuple(text_hash(name) for name in features.ids))
-    with writing(path, about, index, features.labels, BLOCK_TEXTS, fresh=overwrite) as store:
+    with writing(path, config, index, features.labels, BLOCK_TEXTS, fresh=overwrite) as store:
         if features.vectors is not None or features.words is not None:
             for rows in store.missing_texts():
                 span = slice(*rows)

@@ -64,7 +64,7 @@ def embed_labels(
         here = slice(number * LABELS_A_BLOCK, (number + 1) * LABELS_A_BLOCK)
         return {"vectors": encoder.encode(labels.descriptions[here]).numpy()}
 
-    made_from = hash_of(labels.digest(), encoder.about(), LABELS_A_BLOCK)
+    made_from = hash_of(labels.digest(), encoder.config(), LABELS_A_BLOCK)
     count = math.ceil(len(labels) / LABELS_A_BLOCK)
     blocks = list(Work(work, progress).blocks("vectors", made_from, count, encode))
     return LabelVectors(np.concatenate([block["vectors"] for block in blocks]), source)

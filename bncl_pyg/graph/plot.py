@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from bncl_pyg.errors import missing_extra
 from bncl_pyg.graph.signed import FRIEND, SignedLabelGraph
 from bncl_pyg.persistence import write_file
 
@@ -19,8 +20,11 @@ def plot_graph(graph: SignedLabelGraph, path: Path, most: int = 60) -> int:
     Friends pull together and are drawn green, enemies faint red. A larger graph is shown by its `most` best connected
     labels, and the title says so.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise missing_extra("Drawing a graph", "matplotlib", "plot") from None
 
     shown = graph.part(_best_connected(graph, most)).to_networkx()
     positions = _layout(shown)

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph.walks import Neighbourhood, from_tensors, to_tensors
-from bncl_pyg.persistence import new_folder, read_manifest, sha256_of, write_file, write_manifest
+from bncl_pyg.persistence import new_folder, read_manifest, write_file, write_manifest
 
 FRIEND, ENEMY = 1, -1
 EDGES, NEIGHBOURHOODS = "graph.safetensors", "neighbourhoods.safetensors"
@@ -112,30 +112,27 @@ class SignedLabelGraph(Data):
             "sign": self.edge_sign[upper].contiguous(),
             "weight": self.edge_weight[upper].contiguous(),
         }
-        file = folder / EDGES
-        save_file(tensors, file)
+        save_file(tensors, folder / EDGES)
         content = {
             "labels": self.label_names,
             "friends": self.count(FRIEND),
             "enemies": self.count(ENEMY),
             "hops": self.hops,
             "provenance": self.provenance,
-            "sha256": sha256_of(file),
         }
         if self.pruned:
             save_file(to_tensors(self.pruned), folder / NEIGHBOURHOODS)
-            content["neighbourhoods_sha256"] = sha256_of(folder / NEIGHBOURHOODS)
         write_manifest(folder, "graph", content)
 
     @classmethod
     def load(cls, path: Path) -> "SignedLabelGraph":
         """Read a folder that `save` wrote."""
         manifest = read_manifest(path, "graph")
-        tensors = _load(path / EDGES, manifest.get("sha256"))
+        tensors = load_file(path / EDGES)
         names = tuple(manifest["labels"])
         pruned = None
-        if (digest := manifest.get("neighbourhoods_sha256")) is not None:
-            pruned = from_tensors(_load(path / NEIGHBOURHOODS, digest), len(names))
+        if NEIGHBOURHOODS in manifest["files"]:
+            pruned = from_tensors(load_file(path / NEIGHBOURHOODS), len(names))
         return cls.from_pairs(
             names,
             tensors["pairs"],
@@ -211,12 +208,6 @@ _GRAPHML_HEAD = """<?xml version="1.0" encoding="utf-8"?>
 <key id="sign" for="edge" attr.name="sign" attr.type="int"/>
 <key id="weight" for="edge" attr.name="weight" attr.type="double"/>
 """
-
-
-def _load(file: Path, digest: str | None) -> dict[str, Tensor]:
-    if not file.is_file() or sha256_of(file) != digest:
-        raise InputError(f"{file} is missing or damaged: it is not the file that its manifest describes.")
-    return load_file(file)
 
 
 def _check_pairs(label_names: Sequence[str], pairs: Tensor, sign: Tensor) -> None:

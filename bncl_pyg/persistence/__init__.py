@@ -1,9 +1,10 @@
-"""Files and folders that are whole or absent: atomic writes, manifests with checksums, the hub."""
+"""Files and folders that are whole or absent: atomic writes, manifests with digests of every file, the hub."""
 
 from bncl_pyg.persistence.files import read_json, sha256_of, write_bytes, write_file, write_json, write_jsonl
 from bncl_pyg.persistence.folders import (
     LOCK,
     MANIFEST,
+    check_file,
     check_free,
     folder_lock,
     new_folder,
@@ -15,6 +16,7 @@ from bncl_pyg.persistence.hub import local_folder
 __all__ = [
     "LOCK",
     "MANIFEST",
+    "check_file",
     "check_free",
     "folder_lock",
     "local_folder",

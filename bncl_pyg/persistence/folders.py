@@ -1,6 +1,8 @@
-"""Saved folders that are whole or absent, with a manifest that says what they are."""
+"""Saved folders that are whole or absent: a manifest says what a folder is and has the digest of every file."""
 
 import fcntl
+import hashlib
+import json
 import os
 import shutil
 import socket
@@ -11,17 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.persistence.files import parent_of, read_json, sync, umask, write_json
+from bncl_pyg.persistence.files import parent_of, read_json, sha256_of, sync, umask, write_json
 
 MANIFEST = "manifest.json"
-
-
-VERSIONS = {"model": 3}
-"""Of the formats that have changed: a model's layers have one weight vector each, probabilities a ceiling, and
-decisions thresholds."""
-
-
 LOCK = ".lock"
+
+VERSIONS = {"dataset": 2, "features": 2, "graph": 2, "model": 4, "onnx": 2}
+"""Of each format that has changed; the last change gave digests to all files of a folder and to the manifest."""
+
+_OWN = ("format", "version", "files", "sha256")
+"""What `write_manifest` adds to a manifest."""
 
 
 @contextmanager
@@ -54,27 +55,80 @@ def new_folder(path: Path, kind: str, *, overwrite: bool = False) -> Iterator[Pa
 
 
 def check_free(path: Path, kind: str, *, overwrite: bool) -> None:
-    """Raise unless `path` is absent, or is a folder of this kind that may be replaced."""
+    """Raise unless `path` is absent, or is a folder of this kind that may be replaced.
+
+    Whoever replaces a folder does not read it: it may be of any version, and damaged.
+    """
     if not path.exists():
         return
     if not overwrite:
-        raise InputError(f"{path} already exists; choose another name or pass --overwrite to replace it.")
-    _manifest_of_kind(path, kind)  # of any version: who replaces a folder does not read it
+        raise InputError(f"{path} already exists; choose another name, or replace it with overwrite=True.")
+    _manifest_of_kind(path, kind)
 
 
-def write_manifest(folder: Path, kind: str, content: Mapping[str, Any]) -> None:
-    """Write the manifest that says what a folder is."""
-    write_json(folder / MANIFEST, {"format": f"bncl-{kind}", "version": VERSIONS.get(kind, 1), **content})
+def write_manifest(folder: Path, kind: str, content: Mapping[str, Any], files: Mapping[str, str] | None = None) -> None:
+    """Write the manifest that says what a folder is; call it when every other file is there.
+
+    Args:
+        folder: the folder.
+        kind: what it is, such as "model".
+        content: what is to be known about it, as JSON can hold it.
+        files: the SHA-256 of each file by its path below the folder, where that is known already; by default all files
+            are read, those in folders below too.
+    """
+    taken = [key for key in _OWN if key in content]
+    if taken:
+        raise ValueError(f"'{taken[0]}' is a manifest's own field, and cannot be part of its content.")
+    whole = {
+        "format": f"bncl-{kind}",
+        "version": VERSIONS.get(kind, 1),
+        **content,
+        "files": _digests(folder) if files is None else dict(sorted(files.items())),
+    }
+    write_json(folder / MANIFEST, {**whole, "sha256": _digest(whole)})
 
 
-def read_manifest(folder: Path, kind: str) -> dict[str, Any]:
-    """Return a folder's manifest after checking that it is of the kind and version that we read."""
+def read_manifest(folder: Path, kind: str, *, check_files: bool = True) -> dict[str, Any]:
+    """Return a folder's manifest after checking that it is of the kind and version that we read, and unchanged.
+
+    Args:
+        folder: the folder.
+        kind: what it must be.
+        check_files: whether to compare every file with its digest, too; who does not must do so when reading a file.
+    """
     content, ours = _manifest_of_kind(folder, kind), VERSIONS.get(kind, 1)
     if content.get("version") != ours:
         raise InputError(
             f"{folder} has {kind} format version {content.get('version')}, but this release reads {ours}; make it anew."
         )
+    digest, files = content.pop("sha256", None), content.get("files")
+    if digest is None or not isinstance(files, dict):
+        raise InputError(f"{folder / MANIFEST} has no digests of the files and of itself; make {folder} anew.")
+    if digest != _digest(content):
+        raise InputError(f"{folder / MANIFEST} is damaged or was edited: its content is not what its digest describes.")
+    if check_files:
+        for name, expected in files.items():
+            check_file(folder / name, expected)
     return content
+
+
+def check_file(file: Path, sha256: str) -> None:
+    """Raise unless a file is there and has the digest that its folder's manifest gives."""
+    if not file.is_file() or sha256_of(file) != sha256:
+        raise InputError(f"{file} is missing or damaged: it is not the file that its manifest describes.")
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file below a folder, by its path there; manifests of folders inside count as files."""
+    names = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
+    # What a write that was killed left of an earlier manifest is no file of the folder.
+    own = {name for name in names if name in (MANIFEST, LOCK) or name.startswith(f".{MANIFEST}.")}
+    return {name: sha256_of(names[name]) for name in sorted(names.keys() - own)}
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    # Without blanks, and in the order of the file: where two entries change places, the meaning may change.
+    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
 
 
 def _manifest_of_kind(folder: Path, kind: str) -> dict[str, Any]:
@@ -85,8 +139,8 @@ def _manifest_of_kind(folder: Path, kind: str) -> dict[str, Any]:
         raise InputError(f"{folder} is not a bncl {kind} folder: it has no {MANIFEST}.")
     content = read_json(path)
     if content.get("format") != f"bncl-{kind}":
-        found = str(content.get("format", "unknown")).removeprefix("bncl-")
-        raise InputError(f"{folder} is a bncl {found} folder, but a {kind} folder is needed here.")
+        other = str(content.get("format", "unknown")).removeprefix("bncl-")
+        raise InputError(f"{folder} is a bncl {other} folder, but a {kind} folder is needed here.")
     return content
 
 

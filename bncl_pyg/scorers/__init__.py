@@ -2,8 +2,11 @@
 
 from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
 from bncl_pyg.scorers.cross_encoder import CrossEncoderScorer
-from bncl_pyg.scorers.encoder import EMBEDDED_SHA256, SentenceEncoder, embedded_folder
+from bncl_pyg.scorers.embedded import EMBEDDED_SHA256, embedded_folder
+from bncl_pyg.scorers.encoder import SentenceEncoder
 from bncl_pyg.scorers.head import (
+    COSINE_MIDDLE,
+    COSINE_SCALE,
     EMBEDDED_FILE,
     CorrectedHead,
     CosineHead,
@@ -18,6 +21,8 @@ from bncl_pyg.scorers.onnx import run_with_onnx
 from bncl_pyg.scorers.scorer import MAX_TOKENS, TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
 
 __all__ = [
+    "COSINE_MIDDLE",
+    "COSINE_SCALE",
     "EMBEDDED",
     "EMBEDDED_FILE",
     "EMBEDDED_SHA256",

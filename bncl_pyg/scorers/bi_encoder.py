@@ -1,4 +1,4 @@
-"""The embedded default: texts and hypotheses are encoded apart, N + L encodings instead of N × L."""
+"""The bi-encoder, the default: texts and hypotheses are encoded independently, N + L encodings instead of N × L."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,9 +30,9 @@ class BiEncoderScorer:
         self._hypotheses: tuple[tuple[str, ...], Tensor] | None = None
         self._last: tuple[dict[str, int], Tensor] = ({}, torch.empty(0, 0))
 
-    def about(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         """Return what decides the scores."""
-        return {"name": self.name, **self.encoder.about(), "head_sha256": self.head.digest()}
+        return {"name": self.name, **self.encoder.config(), **self.head.config()}
 
     def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
         """Return entailment and contradiction; see `Scorer`."""
@@ -59,14 +59,14 @@ class BiEncoderScorer:
             place, vectors = self._last
         return vectors[[place[text] for text in texts]]
 
-    def best(self, texts: Sequence[str], hypotheses: Sequence[str], count: int) -> Tensor:
-        """Return the hypotheses with the highest cosine; see `Scorer`."""
+    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[str], k: int) -> Tensor:
+        """Return the k hypotheses with the highest cosine; see `Scorer`."""
         vectors, against = self.vectors(texts), self._encoded(hypotheses).t()
         rows = max(COSINES_AT_ONCE // max(len(hypotheses), 1), 1)
-        found = [best_candidates(part @ against, count) for part in vectors.split(rows)]
-        return torch.cat(found) if found else torch.zeros(0, count, dtype=torch.int64)
+        parts = [best_candidates(part @ against, k) for part in vectors.split(rows) if len(part)]
+        return torch.cat(parts) if parts else torch.zeros(0, k, dtype=torch.int64)
 
-    def know(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
+    def cache_label_vectors(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
         """Take hypotheses' vectors; see `Scorer`."""
         self._hypotheses = tuple(hypotheses), vectors.float()
 

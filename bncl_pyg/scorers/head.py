@@ -20,7 +20,7 @@ from torch.nn.functional import dropout, relu
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import sha256_of, write_file
-from bncl_pyg.scorers.encoder import EMBEDDED_SHA256
+from bncl_pyg.scorers.embedded import EMBEDDED_SHA256
 
 FILE = "head.safetensors"
 """The name of a head's file inside a folder."""
@@ -28,6 +28,9 @@ EMBEDDED_FILE = Path(__file__).parent / "weights" / "embedded-head.safetensors"
 EMBEDDED_HEAD_SHA256 = "a076a64900da055419d2c24c299071a5ff9112e7c0430a7eb86468d41e586894"
 """Of the shipped file, as `python -m benchmarks.train_head --ship` wrote it."""
 ENTRY = "bncl-head"
+COSINE_SCALE, COSINE_MIDDLE = 20.0, 0.38
+"""For the cosine of an encoder that no head was trained for. 20 is the scale that sentence encoders are usually trained
+with; from 0.38 on, saying "yes" is best on the training split of stackex-cooking with the embedded encoder."""
 GATHERED_PAIRS = 1 << 14
 """How many candidates are scored at once: each takes a copy of its hypothesis' vector."""
 
@@ -65,6 +68,10 @@ class Head(nn.Module, ABC):
     @abstractmethod
     def logits_of(self, u: Tensor, v: Tensor) -> Tensor:
         """Return the logits of matching rows of two blocks of `sides`, (…, 3); leading dimensions broadcast."""
+
+    def config(self) -> dict[str, Any]:
+        """Return what decides the scores, as JSON can hold it."""
+        return {"head_sha256": self.digest()}
 
     def digest(self) -> str:
         """Return a hash of the kind and of every parameter: heads that score alike have the same."""
@@ -144,15 +151,24 @@ class CosineHead(Head):
         super().__init__()
         self.log_slopes = nn.Parameter(torch.zeros(2))
         self.offsets = nn.Parameter(torch.zeros(2))
+        self.chosen: dict[str, float] = {}
+        """The numbers of a head that was not trained but made by `symmetric`."""
 
     @classmethod
-    def symmetric(cls, slope: float, middle: float) -> "CosineHead":
-        """Make the head (z, 0, −z) with z = slope · (c − middle)."""
+    def symmetric(cls, scale: float = COSINE_SCALE, middle: float = COSINE_MIDDLE) -> "CosineHead":
+        """Make the head (z, 0, −z) with z = scale · (c − middle)."""
+        if not scale > 0:
+            raise InputError(f"The cosine's scale must be positive, but is {scale}.")
         head = cls()
         with torch.no_grad():
-            head.log_slopes.fill_(slope).log_()
-            head.offsets.copy_(torch.tensor([-slope * middle, slope * middle]))
+            head.log_slopes.fill_(scale).log_()
+            head.offsets.copy_(torch.tensor([-scale * middle, scale * middle]))
+        head.chosen = {"cosine_scale": scale, "cosine_middle": middle}
         return head
+
+    def config(self) -> dict[str, Any]:
+        """Return what decides the scores."""
+        return {**super().config(), **self.chosen}
 
     def sizes(self) -> dict[str, int]:
         """Return nothing: embeddings of any size have a cosine."""
@@ -271,7 +287,7 @@ KINDS: dict[str, type[Head]] = {kind.kind: kind for kind in (CosineHead, Network
 
 def save_head(head: Head, path: Path) -> None:
     """Write a head as one file, `path` itself if it ends in `.safetensors`, else `head.safetensors` in that folder."""
-    about = {
+    description = {
         "version": 1,
         "kind": head.kind,
         "sizes": head.sizes(),
@@ -280,7 +296,7 @@ def save_head(head: Head, path: Path) -> None:
     }
     tensors = {name: tensor.detach().contiguous() for name, tensor in head.state_dict().items()}
     # One entry, because several are written in an order that changes from run to run, and the hash with it.
-    metadata = {ENTRY: json.dumps(about, sort_keys=True, ensure_ascii=False)}
+    metadata = {ENTRY: json.dumps(description, sort_keys=True, ensure_ascii=False)}
     write_file(_file(path), lambda temporary: save_file(tensors, temporary, metadata))
 
 
@@ -297,7 +313,7 @@ def load_head(path: Path) -> Head:
         raise InputError(f"{file} is damaged or not a safetensors file ({error}).") from None
     if ENTRY not in metadata:
         raise InputError(f"{file} is a safetensors file, but holds no bncl head.")
-    return _built(file, metadata[ENTRY], tensors)
+    return _head_from(file, metadata[ENTRY], tensors)
 
 
 def embedded_head() -> Head:
@@ -307,11 +323,11 @@ def embedded_head() -> Head:
     return load_head(EMBEDDED_FILE)
 
 
-def _built(file: Path, entry: str, tensors: dict[str, Tensor]) -> Head:
+def _head_from(file: Path, entry: str, tensors: dict[str, Tensor]) -> Head:
     try:
-        about = json.loads(entry)
-        version, kind, sizes = about["version"], about["kind"], about["sizes"]
-        encoder, facts = about["encoder_sha256"], about["facts"]
+        description = json.loads(entry)
+        version, kind, sizes = description["version"], description["kind"], description["sizes"]
+        encoder, facts = description["encoder_sha256"], description["facts"]
     except (json.JSONDecodeError, TypeError, KeyError):
         raise InputError(f"{file} does not say in full what head it holds.") from None
     if version != 1:

@@ -1,20 +1,18 @@
-"""Scorers by name, and the short way from texts to features in memory."""
+"""Scorers by name."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import local_folder, read_json
+from bncl_pyg.scorers.embedded import EMBEDDED_SHA256
+from bncl_pyg.scorers.head import COSINE_MIDDLE, COSINE_SCALE, CosineHead, embedded_head
 from bncl_pyg.scorers.scorer import MAX_TOKENS, Scorer
 
 if TYPE_CHECKING:
     from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
 
 EMBEDDED = "embedded"
-SCALE, MIDDLE = 20.0, 0.38
-"""For another encoder's cosine c: entailment, neutral and contradiction are the softmax of (z, 0, −z) with
-z = 20 (c − 0.38). 20 is the scale that sentence encoders are usually trained with; from 0.38 on, saying "yes" is best
-on the training split of stackex-cooking with the embedded encoder."""
 QUICK = 1024
 """A scorer whose blocks have so many texts can choose candidates among all labels by itself."""
 NEEDED = ("*.json", "*.safetensors", "*.txt", "*.model")
@@ -22,7 +20,14 @@ NEEDED = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
 def load_scorer(
-    name: str = EMBEDDED, *, max_tokens: int = MAX_TOKENS, label_map: str | None = None, backend: str = "torch"
+    name: str = EMBEDDED,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    label_map: str | None = None,
+    backend: str = "torch",
+    device: str | None = None,
+    cosine_scale: float = COSINE_SCALE,
+    cosine_middle: float = COSINE_MIDDLE,
 ) -> Scorer:
     """Load a scorer.
 
@@ -32,41 +37,46 @@ def load_scorer(
         max_tokens: how much of a text is read.
         label_map: see `CrossEncoderScorer`; for classifiers only.
         backend: `torch`, `onnx` or `onnx-int8`.
+        device: for torch, such as "cpu" or "cuda:1"; by default an accelerator if there is one.
+        cosine_scale: of an encoder other than the embedded one, whose cosine c alone decides: entailment, neutral and
+            contradiction are the softmax of (z, 0, −z) with z = cosine_scale · (c − cosine_middle).
+        cosine_middle: likewise; from this cosine on, a text is rather about a label than not.
     """
     if name == EMBEDDED:
-        return embedded_scorer(max_tokens, backend)
+        return embedded_scorer(max_tokens, backend, device)
     folder = local_folder(name, "a language model", NEEDED)
     architectures = read_json(folder / "config.json").get("architectures") or []
     if any(str(kind).endswith("ForSequenceClassification") for kind in architectures):
         from bncl_pyg.scorers.cross_encoder import CrossEncoderScorer
 
         return CrossEncoderScorer(
-            folder, name=_shown(name), max_tokens=max_tokens, label_map=label_map, backend=backend
+            folder, name=_shown(name), max_tokens=max_tokens, label_map=label_map, backend=backend, device=device
         )
     if label_map is not None:
-        raise InputError(f"{name} is a sentence encoder, which has no outputs that --label-map could name.")
+        raise InputError(f"{name} is a sentence encoder, which has no outputs that a label map could name.")
     from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
-    from bncl_pyg.scorers.encoder import EMBEDDED_SHA256, SentenceEncoder
-    from bncl_pyg.scorers.head import CosineHead, embedded_head
+    from bncl_pyg.scorers.encoder import SentenceEncoder
 
-    encoder = SentenceEncoder(folder, max_tokens, backend)
+    encoder = SentenceEncoder(folder, max_tokens, backend, device)
     # The embedded head knows the embedded encoder's vectors; of another encoder, only the cosine can be trusted.
-    head = embedded_head() if encoder.weights_sha256 == EMBEDDED_SHA256 else CosineHead.symmetric(SCALE, MIDDLE)
+    own = encoder.weights_sha256 == EMBEDDED_SHA256
+    head = embedded_head() if own else CosineHead.symmetric(cosine_scale, cosine_middle)
     return BiEncoderScorer(encoder, head, _shown(name))
 
 
-def embedded_scorer(max_tokens: int = MAX_TOKENS, backend: str = "torch") -> "BiEncoderScorer":
-    """Load the scorer that needs no download."""
+def embedded_scorer(
+    max_tokens: int = MAX_TOKENS, backend: str = "torch", device: str | None = None
+) -> "BiEncoderScorer":
+    """Load the default scorer: all-MiniLM-L6-v2 with the head that was trained for it."""
     from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
     from bncl_pyg.scorers.encoder import SentenceEncoder
-    from bncl_pyg.scorers.head import embedded_head
 
-    return BiEncoderScorer(SentenceEncoder.embedded(max_tokens, backend), embedded_head(), EMBEDDED)
+    return BiEncoderScorer(SentenceEncoder.embedded(max_tokens, backend, device), embedded_head(), EMBEDDED)
 
 
-def ranker_for(scorer: Scorer) -> Scorer:
+def ranker_for(scorer: Scorer, device: str | None = None) -> Scorer:
     """Return what chooses candidates for a scorer: itself, or the embedded one if it is slow."""
-    return scorer if scorer.block_texts >= QUICK else embedded_scorer()
+    return scorer if scorer.block_texts >= QUICK else embedded_scorer(device=device)
 
 
 def _shown(name: str) -> str:

@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bncl_pyg.errors import InputError
+from bncl_pyg.errors import InputError, missing_extra
 from bncl_pyg.persistence import new_folder, read_manifest, write_manifest
+
+log = logging.getLogger(__name__)
 
 OPSET = 23
 """The first with an operator for attention, which ONNX Runtime computes faster than the operator's parts."""
@@ -27,10 +29,7 @@ def check_installed(backend: str) -> None:
     """Raise an error that says what to install."""
     for package in ("onnxruntime", "onnx", "onnxscript"):
         if importlib.util.find_spec(package) is None:
-            raise InputError(
-                f"The backend '{backend}' needs the package {package}, which is not installed; run: "
-                f'pip install "bncl-pyg[onnx]".'
-            )
+            raise missing_extra(f"The backend '{backend}'", package, "onnx")
 
 
 def run_with_onnx(model: Any, inputs: Mapping[str, Tensor] | Sequence[str], *, quantise: bool = False) -> "OnnxModel":
@@ -53,12 +52,24 @@ def cached_onnx(
 ) -> "OnnxModel":
     """Do what `run_with_onnx` does, but only the first time; `load` gives the model only if it must be exported."""
     folder = cache / f"{weights_sha256[:32]}-{'int8' if quantise else 'float32'}-opset{OPSET}"
-    if not folder.exists():
-        with new_folder(folder, "onnx") as new:
+    if not _is_whole(folder):
+        with new_folder(folder, "onnx", overwrite=True) as new:
             file = export(load(), inputs, new, quantise=quantise)
-            about = {"file": file.name, "weights_sha256": weights_sha256, "torch": version("torch")}
-            write_manifest(new, "onnx", about)
-    return OnnxModel(folder / str(read_manifest(folder, "onnx")["file"]))
+            made_from = {"file": file.name, "weights_sha256": weights_sha256, "torch": version("torch")}
+            write_manifest(new, "onnx", made_from)
+    return OnnxModel(folder / str(read_manifest(folder, "onnx", check_files=False)["file"]))
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether an exported model is there, of this release's format and undamaged; if not, it is made anew."""
+    if not folder.exists():
+        return False
+    try:
+        read_manifest(folder, "onnx")
+    except InputError as error:
+        log.warning("%s The model is exported again.", error)
+        return False
+    return True
 
 
 def export(model: Any, inputs: Mapping[str, Tensor] | Sequence[str], folder: Path, *, quantise: bool) -> Path:

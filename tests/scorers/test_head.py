@@ -52,12 +52,16 @@ def test_all_pairs_are_the_pairs_one_by_one(kind: str, monkeypatch: pytest.Monke
 
 
 def test_the_cosine_decides_at_its_middle() -> None:
-    head = CosineHead.symmetric(20.0, 0.38)
+    head = CosineHead.symmetric()
     u = torch.tensor([[1.0, 0.0]])
     v = torch.tensor([[0.39, (1 - 0.39**2) ** 0.5], [0.37, (1 - 0.37**2) ** 0.5]])
     entailment, contradiction = head(u, v)
     assert entailment[0, 0] > contradiction[0, 0]
     assert entailment[0, 1] < contradiction[0, 1]
+    assert head.config() == {"head_sha256": head.digest(), "cosine_scale": 20.0, "cosine_middle": 0.38}
+    assert embedded_head().config().keys() == {"head_sha256"}
+    with pytest.raises(InputError, match=r"scale must be positive, but is 0\.0"):
+        CosineHead.symmetric(0.0)
 
 
 @pytest.mark.parametrize("kind", ["cosine", "network", "corrected"])
@@ -83,17 +87,17 @@ def test_what_is_no_head_is_refused(tmp_path: Path) -> None:
     save_file({"x": torch.zeros(1)}, file)
     with pytest.raises(InputError, match="holds no bncl head"):
         load_head(file)
-    about = {
+    description = {
         "version": 1,
         "kind": "network",
         "sizes": {"dimensions": 4, "hidden": 2},
         "encoder_sha256": "",
         "facts": {},
     }
-    save_file({"x": torch.zeros(1)}, file, {module.ENTRY: json.dumps(about)})
+    save_file({"x": torch.zeros(1)}, file, {module.ENTRY: json.dumps(description)})
     with pytest.raises(InputError, match="does not hold the tensors"):
         load_head(file)
-    save_file({"x": torch.zeros(1)}, file, {module.ENTRY: json.dumps({**about, "kind": "oracle"})})
+    save_file({"x": torch.zeros(1)}, file, {module.ENTRY: json.dumps({**description, "kind": "oracle"})})
     with pytest.raises(InputError, match="head of kind 'oracle'"):
         load_head(file)
 

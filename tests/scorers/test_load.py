@@ -15,10 +15,41 @@ def test_the_configuration_says_what_it_is(tiny_classifier: Path, tiny_encoder: 
     cross, bi = load_scorer(str(tiny_classifier)), load_scorer(str(tiny_encoder))
     assert isinstance(cross, CrossEncoderScorer)
     assert isinstance(bi, BiEncoderScorer)
-    assert cross.about()["name"] == "tiny-classifier"
-    assert bi.about()["name"] == "tiny-encoder"
-    with pytest.raises(InputError, match="is a sentence encoder, which has no outputs that --label-map could name"):
+    assert cross.config()["name"] == "tiny-classifier"
+    assert bi.config()["name"] == "tiny-encoder"
+    with pytest.raises(InputError, match="is a sentence encoder, which has no outputs that a label map could name"):
         load_scorer(str(tiny_encoder), label_map="entailment=0,contradiction=1")
+
+
+def test_the_numbers_of_a_cosine_are_part_of_the_configuration(tiny_encoder: Path) -> None:
+    usual, other = load_scorer(str(tiny_encoder)), load_scorer(str(tiny_encoder), cosine_scale=5.0, cosine_middle=0.9)
+    assert (usual.config()["cosine_scale"], usual.config()["cosine_middle"]) == (20.0, 0.38)
+    assert (other.config()["cosine_scale"], other.config()["cosine_middle"]) == (5.0, 0.9)
+    cosine = other.vectors(["gold"]) @ other.vectors(["wheat"]).t()
+    z = 5.0 * (cosine.item() - 0.9)
+    expected = torch.softmax(torch.tensor([z, 0.0, -z]), dim=0)
+    assert torch.allclose(other.score(["gold"], ["wheat"]).flatten(), expected[[0, 2]], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "classifier"])
+def test_a_device_can_be_chosen(tiny_classifier: Path, tiny_encoder: Path, kind: str) -> None:
+    name = str({"encoder": tiny_encoder, "classifier": tiny_classifier}[kind])
+    chosen = load_scorer(name, device="cpu")
+    assert chosen.config() == load_scorer(name).config()
+    assert "device" not in chosen.config()
+    assert chosen.score(TEXTS, ["gold"]).device.type == "cpu"
+    with pytest.raises(InputError, match="The device 'toaster' cannot be used here"):
+        load_scorer(name, device="toaster")
+
+
+def test_no_text_gives_features_of_the_right_shape(tiny_classifier: Path, tiny_encoder: Path, labels: LabelSet) -> None:
+    for name in (str(tiny_classifier), str(tiny_encoder)):
+        empty = score_texts(Corpus.of([]), labels, load_scorer(name))
+        assert empty.entailment.shape == empty.contradiction.shape == (0, 6)
+        assert empty.words is not None
+        assert empty.words.shape == (0, 2**18)
+    few = score_texts(Corpus.of([]), labels, load_scorer(str(tiny_encoder)), candidates=2)
+    assert few.entailment.shape == (0, 2)
 
 
 def test_offline_a_hub_name_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -76,7 +107,9 @@ def test_a_slow_scorers_candidates_are_chosen_as_featurize_chooses_them(tiny_cla
     assert ranker_for(quick) is quick
     asked: list[int] = []
     score = slow.score
-    slow.score = lambda texts, said, pairs=None: asked.append(0 if pairs is None else 1) or score(texts, said, pairs)  # type: ignore[method-assign]
+    slow.score = lambda texts, labels, pairs=None: (
+        asked.append(0 if pairs is None else 1) or score(texts, labels, pairs)
+    )  # type: ignore[method-assign]
     found = score_texts(corpus, labels, slow, candidates=1)
     assert found.candidates is not None
     assert found.candidates.tolist() == [[1]]
