@@ -299,7 +299,7 @@ class BNCLClassifier(BaseEstimator):
             network.load_state_dict(load_file(weights))
             loaded.model_, loaded.log_ = network.eval(), [EpochLog(**entry) for entry in entries]
         else:
-            loaded.model_ = from_state(load_file(weights), manifest["network"], graph.heard()[0]).eval()
+            loaded.model_ = from_state(load_file(weights), manifest["network"], graph.message_edges()[0]).eval()
             loaded.log_ = [StageLog(**entry) for entry in entries]
         rows = read_rows(folder / "annotated.jsonl")
         loaded.annotated_ = {row.identifier("id"): tuple(row.strings("labels")) for row in rows}

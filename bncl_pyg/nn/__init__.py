@@ -1,6 +1,6 @@
 """The models: balanced message passing over two channels with the collective loss, and the collective projection."""
 
-from bncl_pyg.nn.balanced_conv import BalancedConv
+from bncl_pyg.nn.balanced_conv import Backend, BalancedConv
 from bncl_pyg.nn.bncl import BNCL
 from bncl_pyg.nn.collective import (
     FARTHEST,
@@ -19,6 +19,7 @@ from bncl_pyg.nn.signed_messages import SignedMessages
 __all__ = [
     "BNCL",
     "FARTHEST",
+    "Backend",
     "BalancedConv",
     "CollectiveLoss",
     "CollectiveModel",

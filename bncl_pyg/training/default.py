@@ -150,7 +150,7 @@ class DefaultTrainer:
         self.axes = None if words is None else WordAxes.fit(words)
         self.inputs = text_inputs(vectors, words, self.axes, len(features))
         self.turned = Inputs.of(self.inputs)
-        edges, are_friends = graph.heard()
+        edges, are_friends = graph.message_edges()
         self.edges = edges if "graph" in recipe.parts and edges.shape[1] else None
         self.friends = are_friends.nonzero()[:, 0]
         self.strength = min(recipe.most_strength, recipe.text_strength / len(features))
