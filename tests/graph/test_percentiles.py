@@ -12,11 +12,16 @@ from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph, check_op
 
 @st.composite
 def unit_vectors(draw: st.DrawFn) -> NDArray[np.float32]:
-    """Entries ±1/√dimensions, a power of 2: every cosine is exact in any order of summing, and many are equal."""
+    """Vectors whose cosines are exact in any order of summing, and often equal.
+
+    Their entries are ±1/√dimensions, a power of 2; or they lie along the axes, so that cosines are 1, 0, -0 or -1.
+    """
     generator = np.random.default_rng(draw(st.integers(0, 10_000)))
-    dimensions = draw(st.sampled_from([4, 16, 64, 1024]))
-    drawn = generator.choice([-1, 1], (draw(st.integers(3, 40)), dimensions))
-    return (drawn / math.sqrt(dimensions)).astype(np.float32)
+    labels, dimensions = draw(st.integers(3, 40)), draw(st.sampled_from([4, 16, 64, 1024]))
+    signs = generator.choice([-1, 1], (labels, dimensions)).astype(np.float32)
+    if draw(st.booleans()):
+        return signs * np.eye(4, dimensions, dtype=np.float32)[generator.integers(0, 4, labels)]
+    return signs / np.float32(math.sqrt(dimensions))
 
 
 def percentile_graph(

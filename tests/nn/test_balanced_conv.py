@@ -1,4 +1,5 @@
 import importlib.util
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -290,22 +291,6 @@ def test_how_many_labels_there_are_may_be_left_out_where_it_is_known(graph: Sign
         BalancedConv(EdgeIndex(FRIENDS, sparse_size=(5, 5)), ENEMIES, 4)
 
 
-def tensors_in(thing: object, seen: set[int]) -> list[Tensor]:
-    """Everything that is a tensor in an object, its attributes and what these hold."""
-    if id(thing) in seen:
-        return []
-    seen.add(id(thing))
-    if isinstance(thing, Tensor):
-        return [thing]
-    if isinstance(thing, dict):
-        inside = list(thing.values())
-    elif isinstance(thing, list | tuple | set):
-        inside = list(thing)
-    else:
-        inside = list(vars(thing).values()) if hasattr(thing, "__dict__") and not isinstance(thing, type) else []
-    return [tensor for part in inside for tensor in tensors_in(part, seen)]
-
-
 def used_model(neighbourhoods: list[Neighbourhood], backend: Backend) -> BNCL:
     """A model that has made everything that it makes when it is first used."""
     model = BNCL(neighbourhoods, backend)
@@ -316,11 +301,13 @@ def used_model(neighbourhoods: list[Neighbourhood], backend: Backend) -> BNCL:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_model_moves_as_a_whole(graph: SignedLabelGraph, backend: Backend) -> None:
+def test_a_model_moves_as_a_whole(
+    graph: SignedLabelGraph, backend: Backend, tensors_in: Callable[[object], list[Tensor]]
+) -> None:
     model = used_model(balanced_neighbourhoods(graph), backend)
-    assert all(tensor.device.type == "cpu" for tensor in tensors_in(model, set()))
+    assert all(tensor.device.type == "cpu" for tensor in tensors_in(model))
     model.to("meta")
-    assert {tensor.device.type for tensor in tensors_in(model, set())} == {"meta"}
+    assert {tensor.device.type for tensor in tensors_in(model)} == {"meta"}
 
     if backend != "torch-sparse":
         p, against = model(*(part.to("meta") for part in states(3, 6)))
