@@ -95,7 +95,7 @@ def measured(labels: int, edges: int, repeats: int) -> dict[str, Any]:
     row = {
         "labels": labels,
         "edges": layer.edges,
-        "path": layer.conv.path,
+        "path": layer.conv.backend,
         "repeats": repeats,
         "milliseconds": {way: milliseconds.get(way) for way in WAYS},
         "refusals": {way: reason for way, reason in refusals.items() if reason is not None},
@@ -133,7 +133,7 @@ def chosen(labels: int, edges: int, repeats: int) -> dict[str, Any]:
     }
     share = layer.edges / (2 * labels**2)
     times = _medians(steps, 2 * repeats)
-    return {"labels": labels, "share": share, "milliseconds": times, "auto": layer.conv.path}
+    return {"labels": labels, "share": share, "milliseconds": times, "auto": layer.conv.backend}
 
 
 def refusal(way: str, labels: int) -> str | None:

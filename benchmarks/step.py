@@ -179,7 +179,7 @@ def timed_epochs(features: Features, priors: Supervision, graph: SignedLabelGrap
     return {
         "texts": len(features),
         "labels": len(features.labels),
-        "paths": [str(layer.path) for layer in ours.model.layers],
+        "paths": [str(layer.backend) for layer in ours.model.layers],
         "epochs": epochs,
         "first_step": first,
         "seconds": {name: statistics.median(taken[1:]) for name, taken in seconds.items()},  # the first warms up

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 
-class SparsePattern:
+class SparsePattern(torch.nn.Module):
     """Where a sparse matrix has entries, by rows and (for the backward) by columns.
+
+    A module, so that what it holds moves with the layer it belongs to; nothing of it is part of a state.
 
     Args:
         rows: (entries,), sorted; within a row sorted by column.
@@ -20,17 +22,27 @@ class SparsePattern:
         by_columns: whether the transpose is wanted too.
     """
 
+    row_starts: Tensor
+    columns: Tensor
+    by_column: Tensor
+    column_starts: Tensor
+    rows_by_column: Tensor
+
     def __init__(self, rows: Tensor, columns: Tensor, shape: tuple[int, int], *, by_columns: bool = True) -> None:
+        super().__init__()
         self.shape = shape
-        self.row_starts = starts_of(rows, shape[0]).to(torch.int32)
         # All kernels take 32-bit indices; some would convert 64-bit ones at every call.
-        self.columns = columns.to(torch.int32)
+        self._hold("row_starts", starts_of(rows, shape[0]))
+        self._hold("columns", columns)
         if not by_columns:
             return
         by_column = torch.argsort(self.columns, stable=True)
-        self.by_column = by_column.to(torch.int32)
-        self.column_starts = starts_of(columns, shape[1]).to(torch.int32)
-        self.rows_by_column = rows[by_column].to(torch.int32)
+        self._hold("by_column", by_column)
+        self._hold("column_starts", starts_of(columns, shape[1]))
+        self._hold("rows_by_column", rows[by_column])
+
+    def _hold(self, name: str, indices: Tensor) -> None:
+        self.register_buffer(name, indices.to(torch.int32), persistent=False)
 
     def matrix(self, values: Tensor) -> Tensor:
         """Return the CSR matrix with these values, (entries,)."""
@@ -66,7 +78,7 @@ def _weighted_sums(states: Tensor, places: Tensor, starts: Tensor, values: Tenso
 
 def starts_of(places: Tensor, count: int) -> Tensor:
     """Return where each place's entries begin once they are sorted by place, and the end; int64, (count + 1,)."""
-    starts = torch.zeros(count + 1, dtype=torch.int64)
+    starts = torch.zeros(count + 1, dtype=torch.int64, device=places.device)
     starts[1:] = torch.bincount(places, minlength=count).cumsum(0)
     return starts
 
@@ -74,17 +86,17 @@ def starts_of(places: Tensor, count: int) -> Tensor:
 def ranges(firsts: Tensor, lengths: Tensor) -> Tensor:
     """Return the numbers of many ranges, one range after the other; int64."""
     before = lengths.cumsum(0) - lengths
-    return torch.arange(int(lengths.sum())) + (firsts - before).repeat_interleave(lengths)
+    return torch.arange(int(lengths.sum()), device=firsts.device) + (firsts - before).repeat_interleave(lengths)
 
 
 def _csr(starts: Tensor, places: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    _hear_of_beta_state()
+    _silence_beta_warning()
     return torch.sparse_csr_tensor(starts, places, values, size=shape, check_invariants=False)
 
 
 @cache
-def _hear_of_beta_state() -> None:
-    """Make the first CSR matrix: torch says then, once, that they are in beta state."""
+def _silence_beta_warning() -> None:
+    """Make the first CSR matrix, with which torch warns, once, that they are in beta state."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
         warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")

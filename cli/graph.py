@@ -1,5 +1,6 @@
 """`bncl graph`: labels to a signed graph, and what it looks like."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,11 +68,12 @@ def build(
     check_free(out, "graph", overwrite=overwrite)
     label_set = LabelSet.read(labels)
     if embeddings == EMBEDDED:  # which gives every label a vector, but takes its time
-        check_options(len(label_set), percentiles, hops, neighbours, max_neighbours, memory)
-    with work_folder(out) as work, _resumable():
+        with _flags_named():
+            check_options(len(label_set), percentiles, hops, neighbours, max_neighbours, memory)
+    with _flags_named(), work_folder(out) as work, _resumable():
         with blocks_bar() as advance:
             vectors = embed_labels(label_set, embeddings, work=work, progress=advance)
-            _tell_missing(vectors)
+            _show_missing_words(vectors)
             graph = build_graph(
                 label_set,
                 vectors,
@@ -89,8 +91,8 @@ def build(
     typer.echo(f"{out}: {statistics.labels} labels, {pairs}.")
     if (recall := graph.provenance.get("recall")) is not None:
         typer.echo(
-            f"Found by faiss; of {recall['sample']} labels' true nearest {recall['friends']:.1%} were found, "
-            f"of their true farthest {recall['enemies']:.1%}."
+            f"Searched by faiss: its recall on {recall['sample']} labels is {recall['friends']:.1%} of the nearest and "
+            f"{recall['enemies']:.1%} of the farthest."
         )
     _warn(statistics)
 
@@ -102,13 +104,14 @@ def stats(
     json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write the numbers here too.")] = None,
 ) -> None:
     """Show how dense and how balanced the graph and its neighbourhoods are."""
-    from bncl_pyg.graph import SignedLabelGraph, graph_statistics, shortened
+    from bncl_pyg.graph import SignedLabelGraph, abbreviate, graph_statistics
     from bncl_pyg.persistence import write_json
 
     from .show import out, table
 
     loaded = SignedLabelGraph.load(graph)
-    statistics = graph_statistics(loaded, hops)
+    with _flags_named():
+        statistics = graph_statistics(loaded, hops)
     if json is not None:
         write_json(json, statistics.as_dict())
     pairs = statistics.labels * (statistics.labels - 1) // 2
@@ -140,9 +143,9 @@ def stats(
         style="dim",
     )
     first = statistics.hops[0]
-    for name, found in (("friend", first.labels_without_friends), ("enemy", first.labels_without_enemies)):
-        if found:
-            out.print(f"Labels without any {name} at hop 1: {shortened(found)}", highlight=False, markup=False)
+    for name, labels in (("friend", first.labels_without_friends), ("enemy", first.labels_without_enemies)):
+        if labels:
+            out.print(f"Labels without any {name} at hop 1: {abbreviate(labels)}", highlight=False, markup=False)
     _warn(statistics)
 
 
@@ -182,13 +185,29 @@ def _resumable() -> Iterator[None]:
         raise
 
 
-def _tell_missing(vectors: "LabelVectors") -> None:
+def _show_missing_words(vectors: "LabelVectors") -> None:
     if vectors.missing_words:
-        words = sorted({word for found in vectors.missing_words.values() for word in found})
+        words = sorted({word for missing in vectors.missing_words.values() for word in missing})
         shown = ", ".join(words[:20]) + (", …" if len(words) > 20 else "")
         typer.echo(f"{len(words)} words of {len(vectors.missing_words)} labels have no vector: {shown}", err=True)
 
 
 def _warn(statistics: "GraphStatistics") -> None:
     for sentence in statistics.warnings():
-        typer.echo(f"Warning: {sentence}", err=True)
+        typer.echo(f"Warning: {_with_flags(sentence)}", err=True)
+
+
+@contextmanager
+def _flags_named() -> Iterator[None]:
+    """Let an error that advises on an argument of the library name the flag."""
+    from bncl_pyg.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        raise InputError(_with_flags(str(error))) from None
+
+
+def _with_flags(sentence: str) -> str:
+    sentence = sentence.replace("max_neighbours=", "--max-neighbours ").replace("max_neighbours", "--max-neighbours")
+    return re.sub(r"(?<![\w-])(hops|neighbours)=", r"--\1 ", sentence)

@@ -37,11 +37,11 @@ Progress = Callable[[BlockLog], None]
 
 @dataclass(frozen=True)
 class Work:
-    """How a build keeps its finished blocks and tells of them.
+    """How a build keeps its finished blocks and reports them.
 
     Args:
         folder: where they lie; nowhere, if not given.
-        progress: told of every stage that begins, and of every finished block.
+        progress: called when a stage begins, and with every finished block.
     """
 
     folder: Path | None = None
@@ -52,24 +52,24 @@ class Work:
 
         Args:
             stage: its name, letters and digits.
-            made_from: a hash of everything that decides the results; blocks made from anything else are thrown away.
+            made_from: a hash of everything that decides the results; blocks made from anything else are deleted.
             count: how many blocks there are.
             compute: what makes one.
         """
         if self.folder is not None:
-            _forget_others(self.folder, stage, made_from)
-        self._tell(BlockLog(stage, 0, count))
+            _delete_others(self.folder, stage, made_from)
+        self._report(BlockLog(stage, 0, count))
         for number in range(count):
             file = None if self.folder is None else self.folder / f"{_prefix(stage, made_from)}{number:06d}.block"
-            found = None if file is None else _read(file)
-            if found is None:
-                found = compute(number)
+            arrays = None if file is None else _read(file)
+            if arrays is None:
+                arrays = compute(number)
                 if file is not None:
-                    _write(file, found)
-            self._tell(BlockLog(stage, number + 1, count))
-            yield found
+                    _write(file, arrays)
+            self._report(BlockLog(stage, number + 1, count))
+            yield arrays
 
-    def _tell(self, entry: BlockLog) -> None:
+    def _report(self, entry: BlockLog) -> None:
         if self.progress is not None:
             self.progress(entry)
 
@@ -89,12 +89,12 @@ def work_folder(out: Path) -> Iterator[Path]:
             raise InputError(f"{folder} is in the way: finished blocks of the graph would be kept there.")
         else:
             write_manifest(folder, KIND, {})
-        whole = False
+        completed = False
         try:
             yield folder
-            whole = True
+            completed = True
         finally:
-            if whole or not any(folder.glob("*.block")):
+            if completed or not any(folder.glob("*.block")):
                 for file in folder.iterdir():
                     if file.name != LOCK:
                         file.unlink()
@@ -128,7 +128,7 @@ def _prefix(stage: str, made_from: str) -> str:
     return f"{stage}.{made_from[:16]}."
 
 
-def _forget_others(folder: Path, stage: str, made_from: str) -> None:
+def _delete_others(folder: Path, stage: str, made_from: str) -> None:
     others = [file for file in folder.glob(f"{stage}.*.block") if not file.name.startswith(_prefix(stage, made_from))]
     if others:
         log.info("%s: %d finished blocks are of other labels or options; this stage starts anew.", stage, len(others))

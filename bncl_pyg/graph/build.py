@@ -1,4 +1,4 @@
-"""Signed edges from label vectors: the most and the least similar pairs of labels, of all or of each label."""
+"""From labels to a signed graph: the most and the least similar pairs of labels, of all or of each label."""
 
 import logging
 from pathlib import Path
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph.blocks import Progress, Work
-from bncl_pyg.graph.embeddings import LabelVectors, embed_labels
-from bncl_pyg.graph.nearest import check_neighbours, neighbour_edges
+from bncl_pyg.graph.embeddings import EMBEDDED, Labels, LabelVectors, as_label_set, embed_labels
+from bncl_pyg.graph.nearest import DEFAULT_SEARCH, NearestSearch, check_neighbours, neighbour_edges
 from bncl_pyg.graph.percentiles import check_percentiles, percentile_edges
 from bncl_pyg.graph.prune import pruned_neighbourhoods
 from bncl_pyg.graph.signed import SignedLabelGraph
@@ -23,17 +23,19 @@ PERCENTILES = (5.0, 95.0)
 FEW_LABELS, NEIGHBOURS = 2_000, 10
 """Without further options: up to so many labels the paper's percentiles, beyond so many neighbours at every hop."""
 MEMORY = 8.0
+"""The memory budget in GB where none is given; it changes no result."""
 _NAMES_SHOWN = 20
 
 
 def build_graph(
-    labels: LabelSet,
-    embeddings: LabelVectors,
+    labels: Labels,
+    embeddings: LabelVectors | str | None = None,
     percentiles: tuple[float, float] | None = None,
     hops: int = 2,
     *,
     neighbours: int | None = None,
     max_neighbours: int | None = None,
+    search: NearestSearch = DEFAULT_SEARCH,
     memory: float = MEMORY,
     work: Path | None = None,
     progress: Progress | None = None,
@@ -44,47 +46,57 @@ def build_graph(
 
     .. math:: E^+ = \\{(u, v): d_{uv} ≥ δ^+\\}, \\quad E^- = \\{(u, v): d_{uv} ≤ δ^-\\}
 
-    By neighbours, a pair counts of which at least one label is among the other's nearest or farthest. The number of
-    such pairs grows with that of the labels, not with its square.
+    where :math:`d_{uv}` is the cosine of the labels' vectors. By neighbours, a pair counts of which at least one label
+    is one of the other's nearest or farthest. The number of such pairs grows with that of the labels, not with its
+    square.
+
+    .. code-block:: python
+
+        graph = build_graph(["gold", "silver", "wheat", "corn"], percentiles=(30, 70))
+        graph = build_graph(labels, "glove.6B.300d.txt", hops=3)
+        graph = build_graph(labels, neighbours=10, max_neighbours=10)
 
     Args:
-        labels: the nodes.
-        embeddings: their vectors; a label without one gets no edges and does not count in the percentiles.
+        labels: the nodes: a list of names, {name: description}, or a `LabelSet`.
+        embeddings: their vectors, or the source that `embed_labels` takes them from; the embedded encoder's, if not
+            given. A label without a vector gets no edges and does not count in the percentiles.
         percentiles: δ⁻ and δ⁺ as percentiles of all pairs' cosines; the paper tries (5, 95), (10, 90), (30, 70). If
             neither these nor `neighbours` are given: (5, 95).
         hops: over how many hops neighbourhoods are meant to be built.
         neighbours: how many nearest labels are each label's friends, and how many farthest its enemies, instead of
-            percentiles. Exact up to `nearest.EXACT_LABELS`; beyond, by faiss, and the recall is in `provenance`.
+            percentiles.
         max_neighbours: how many friends and enemies each label keeps at each hop, the strongest; all, if not given.
+        search: how neighbours are searched for: exactly or, where there are very many labels, by faiss; then the recall
+            is in `provenance`.
         memory: the budget in GB. Percentiles that need more are refused; otherwise it decides how large blocks are.
         work: a folder for finished blocks (see `work_folder`): a build that was stopped goes on from there.
-        progress: told of every stage that begins and of every finished block.
+        progress: called when a stage begins and with every finished block.
     """
+    labels = as_label_set(labels)
+    if not isinstance(embeddings, LabelVectors):
+        embeddings = embed_labels(labels, embeddings or EMBEDDED, work=work, progress=progress)
     known, units = _units(labels, embeddings)
-    check_options(len(known), percentiles, hops, neighbours, max_neighbours, memory)
+    check_options(len(known), percentiles, hops, neighbours, max_neighbours, memory, search)
     compared = units if len(known) == len(units) else units[known]
     blocks = Work(work, progress)
-    about: dict[str, Any]
+    provenance: dict[str, Any] = {"embeddings": embeddings.source}
     if neighbours is None:
         percentiles = percentiles or PERCENTILES
         edges, thresholds = percentile_edges(compared, percentiles, memory, blocks)
-        about = {"percentiles": list(percentiles), "thresholds": list(thresholds)}
+        provenance |= {"percentiles": list(percentiles), "thresholds": list(thresholds)}
     else:
-        edges, found = neighbour_edges(compared, neighbours, memory, blocks)
-        about = {"neighbours": neighbours, **found}
+        edges, searched = neighbour_edges(compared, neighbours, search, memory, blocks)
+        provenance |= {"neighbours": neighbours, **searched}
     if max_neighbours is not None:
-        about["max_neighbours"] = max_neighbours
+        provenance["max_neighbours"] = max_neighbours
+    provenance["labels_without_vector"] = [labels.names[place] for place in np.flatnonzero(~embeddings.known)]
     graph = SignedLabelGraph.from_pairs(
         labels.names,
         torch.from_numpy(known.astype(np.int32)[edges.pairs]),
         torch.from_numpy(edges.signs),
         torch.from_numpy(edges.weights),
         hops,
-        {
-            "embeddings": embeddings.source,
-            **about,
-            "labels_without_vector": [labels.names[place] for place in np.flatnonzero(~embeddings.known)],
-        },
+        provenance,
     )
     del edges
     if max_neighbours is not None:
@@ -99,6 +111,7 @@ def check_options(
     neighbours: int | None,
     max_neighbours: int | None,
     memory: float,
+    search: NearestSearch = DEFAULT_SEARCH,
 ) -> None:
     """Raise unless `build_graph` can build a graph of so many labels with a vector; nothing is computed for it."""
     if percentiles is not None and neighbours is not None:
@@ -112,19 +125,25 @@ def check_options(
     if neighbours is None:
         check_percentiles(labels, percentiles or PERCENTILES, memory)
     else:
-        check_neighbours(labels, neighbours)
+        check_neighbours(labels, neighbours, search)
 
 
-def default_graph(labels: LabelSet) -> SignedLabelGraph:
+def default_graph(labels: Labels, *, few_labels: int = FEW_LABELS, neighbours: int = NEIGHBOURS) -> SignedLabelGraph:
     """Build the graph that is used where none is given, from the embedded encoder's vectors.
 
-    Up to `FEW_LABELS` labels it is the paper's, by percentiles; beyond, it joins each label with its `NEIGHBOURS`
-    nearest and farthest, and keeps as many at every hop.
+    .. code-block:: python
+
+        graph = default_graph(["gold", "silver", "wheat", "corn"])
+
+    Args:
+        labels: the nodes: a list of names, {name: description}, or a `LabelSet`.
+        few_labels: up to so many labels it is the paper's graph, by percentiles.
+        neighbours: beyond, each label is joined with so many nearest and farthest, and keeps as many at every hop.
     """
-    vectors = embed_labels(labels)
-    if len(labels) <= FEW_LABELS:
-        return build_graph(labels, vectors)
-    return build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
+    labels = as_label_set(labels)
+    if len(labels) <= few_labels:
+        return build_graph(labels)
+    return build_graph(labels, neighbours=neighbours, max_neighbours=neighbours)
 
 
 def _units(labels: LabelSet, embeddings: LabelVectors) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -133,7 +152,7 @@ def _units(labels: LabelSet, embeddings: LabelVectors) -> tuple[NDArray[np.int64
     if len(known) < len(labels):
         without = [labels.names[place] for place in np.flatnonzero(~embeddings.known)]
         log.warning(
-            "%d of %d labels have no vector and get no edges: %s.", len(without), len(labels), shortened(without)
+            "%d of %d labels have no vector and get no edges: %s.", len(without), len(labels), abbreviate(without)
         )
     if len(known) < 2:
         raise InputError(
@@ -147,7 +166,7 @@ def _units(labels: LabelSet, embeddings: LabelVectors) -> tuple[NDArray[np.int64
     return known, embeddings.vectors / lengths
 
 
-def shortened(names: list[str]) -> str:
+def abbreviate(names: list[str]) -> str:
     """Return names with commas; of very many, the first, and how many more there are."""
     more = len(names) - _NAMES_SHOWN
     return ", ".join(names[:_NAMES_SHOWN]) + (f" … and {more:,} more" if more > 0 else "")

@@ -1,8 +1,12 @@
-"""Label vectors: the mean of a description's word vectors (the paper), or the sentence encoder's vector of it."""
+"""Label vectors: the mean of a description's word vectors (the paper), or the sentence encoder's vector of it.
+
+A graph compares them by their cosines, :math:`d_{uv} = e_u · e_v / (|e_u| |e_v|)`.
+"""
 
 import math
 import pickle
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,9 @@ EMBEDDED = "embedded"
 
 LABELS_A_BLOCK = 4096
 """How many labels the embedded encoder reads before their vectors are kept."""
+
+Labels = LabelSet | Sequence[str] | Mapping[str, str]
+"""Labels as they may be given: a `LabelSet`, names (which describe themselves), or {name: description}."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -43,17 +50,29 @@ class LabelVectors:
         return np.asarray(np.any(self.vectors != 0, axis=1))
 
 
+def as_label_set(labels: Labels) -> LabelSet:
+    """Return labels as a `LabelSet`, however they are given."""
+    if isinstance(labels, LabelSet):
+        return labels
+    if isinstance(labels, str):
+        raise TypeError(f"Labels are a list of names, a dict or a LabelSet, but the string {labels!r} is given.")
+    if isinstance(labels, Mapping):
+        return LabelSet(tuple(labels), tuple(labels.values()))
+    return LabelSet(tuple(labels), tuple(labels))
+
+
 def embed_labels(
-    labels: LabelSet, source: str = EMBEDDED, *, work: Path | None = None, progress: Progress | None = None
+    labels: Labels, source: str = EMBEDDED, *, work: Path | None = None, progress: Progress | None = None
 ) -> LabelVectors:
     """Return the labels' vectors from `embedded`, a file of word vectors, or a gensim-data name.
 
     Args:
-        labels: whose descriptions are read.
+        labels: whose descriptions are read: a list of names, {name: description}, or a `LabelSet`.
         source: what reads them.
         work: a folder for the finished blocks of the embedded encoder's vectors (see `work_folder`).
-        progress: told of the beginning and of every such block.
+        progress: called at the beginning and with every such block.
     """
+    labels = as_label_set(labels)
     if source != EMBEDDED:
         return mean_of_words(labels, load_word_vectors(source), source=Path(source).name)
     from bncl_pyg.scorers import SentenceEncoder
@@ -71,7 +90,11 @@ def embed_labels(
 
 
 def mean_of_words(labels: LabelSet, words: Any, source: str) -> LabelVectors:
-    """Average the word vectors (a gensim `KeyedVectors`) of each label's description.
+    """Average the word vectors (a gensim `KeyedVectors`) of each label's description, as the paper does.
+
+    .. math:: e_v = \\frac{1}{|T_v|} \\sum_{t ∈ T_v} \\mathrm{vec}(t)
+
+    where :math:`T_v` are the words of v's description.
 
     A word is looked up as it is written, then in lower case. Words without a vector do not count; a label none of
     whose words has one gets a row of zeros.
@@ -79,15 +102,15 @@ def mean_of_words(labels: LabelSet, words: Any, source: str) -> LabelVectors:
     vectors = np.zeros((len(labels), words.vector_size), dtype=np.float32)
     missing: dict[str, list[str]] = {}
     for row, (name, description) in enumerate(zip(labels.names, labels.descriptions, strict=True)):
-        found = []
+        known = []
         for word in _WORD.findall(description):
             key = word if word in words else word.lower()
             if key in words:
-                found.append(words[key])
+                known.append(words[key])
             else:
                 missing.setdefault(name, []).append(word)
-        if found:
-            vectors[row] = np.mean(found, axis=0, dtype=np.float64)
+        if known:
+            vectors[row] = np.mean(known, axis=0, dtype=np.float64)
     return LabelVectors(vectors, source, missing)
 
 

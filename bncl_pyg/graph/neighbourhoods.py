@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from torch_geometric.data import Data
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph.signed import ENEMY, FRIEND, SignedLabelGraph
+from bncl_pyg.graph.signed import ENEMY, FRIEND, SignedLabelGraph, as_signed_graph
 from bncl_pyg.graph.walks import Neighbourhood
 
-MANY = 2**31 - 1
+MAX_WALKS = 2**31 - 1
 """Where walk counts stop growing: only "more than none" and comparisons matter, and no product may overflow."""
 
 
 def balanced_neighbourhoods(
-    graph: SignedLabelGraph, hops: int | None = None, *, simple: bool = False
+    graph: Data | tuple[Any, Any], hops: int | None = None, *, num_labels: int | None = None, simple: bool = False
 ) -> list[Neighbourhood]:
     """Return the neighbourhoods at hops 1 … K by balance theory: the enemy of my enemy is my friend.
 
@@ -25,14 +27,24 @@ def balanced_neighbourhoods(
 
     A graph that was built with `max_neighbours` carries its neighbourhoods, pruned to the strongest: it gives these.
 
+    .. code-block:: python
+
+        first, second = balanced_neighbourhoods(graph, hops=2)
+        first, second = balanced_neighbourhoods((pos_edge_index, neg_edge_index), hops=2, num_labels=57)
+        layer = BalancedConv(second)
+
     Args:
-        graph: the signed label graph.
-        hops: K; the graph's own if not given.
+        graph: a `SignedLabelGraph`; any PyG `Data` with `pos_edge_index` and `neg_edge_index`, or with `edge_index` and
+            `edge_sign`; or the pair (positive edges, negative edges), as edge indices, PyG's `EdgeIndex` or sparse
+            matrices. Edges go both ways.
+        hops: K; if not given, the graph's own, or 2.
+        num_labels: how many labels a pair is over; if not given, as many as its sparse size says, or as occur.
         simple: as the authors' code does it: only whether there is a walk, and no label is its own neighbour, at every
             hop. It differs from the paper in that walks do not return through their own start. Of pruned
             neighbourhoods, which are walked beforehand, only the counts and the labels themselves are left out.
     """
-    return list(islice(each_neighbourhood(graph, simple=simple), check_hops(graph, hops)))
+    signed = as_signed_graph(graph, num_labels)
+    return list(islice(each_neighbourhood(signed, simple=simple), check_hops(signed, hops)))
 
 
 def check_hops(graph: SignedLabelGraph, hops: int | None) -> int:
@@ -43,7 +55,7 @@ def check_hops(graph: SignedLabelGraph, hops: int | None) -> int:
     if graph.pruned and hops > len(graph.pruned):
         raise InputError(
             f"The graph carries its neighbourhoods up to hop {len(graph.pruned)}, but {hops} hops were asked for: "
-            f"build it again with --hops {hops}."
+            f"build it again with hops={hops}."
         )
     return hops
 
@@ -51,8 +63,8 @@ def check_hops(graph: SignedLabelGraph, hops: int | None) -> int:
 def each_neighbourhood(graph: SignedLabelGraph, *, simple: bool = False) -> Iterator[Neighbourhood]:
     """Yield the neighbourhoods at hops 1, 2, …: the pruned ones that the graph carries, or else without an end."""
     if graph.pruned:
-        for hood in graph.pruned:
-            yield _each(hood, _binarised_without_diagonal) if simple else hood
+        for neighbourhood in graph.pruned:
+            yield _each(neighbourhood, _binarised_without_diagonal) if simple else neighbourhood
         return
     positive, negative = graph.adjacency(FRIEND), graph.adjacency(ENEMY)
     last = Neighbourhood(positive, negative)
@@ -64,12 +76,12 @@ def each_neighbourhood(graph: SignedLabelGraph, *, simple: bool = False) -> Iter
         last = _each(Neighbourhood(friends, enemies), _binarised_without_diagonal if simple else _saturated)
 
 
-def _each(hood: Neighbourhood, tidy: Callable[[csr_array], csr_array]) -> Neighbourhood:
-    return Neighbourhood(tidy(hood.friends), tidy(hood.enemies))
+def _each(neighbourhood: Neighbourhood, change: Callable[[csr_array], csr_array]) -> Neighbourhood:
+    return Neighbourhood(change(neighbourhood.friends), change(neighbourhood.enemies))
 
 
 def _saturated(counts: csr_array) -> csr_array:
-    counts.data = np.minimum(counts.data, MANY)
+    counts.data = np.minimum(counts.data, MAX_WALKS)
     return counts
 
 

@@ -1,8 +1,8 @@
 """The most and the least similar pairs of all: percentiles of their cosines without ever holding all of them.
 
-A float32 is found by its bits, high half first: one pass over all pairs counts the high halves, a second the low halves
-within those few high halves that hold the wanted ranks. After that the two thresholds and the number of pairs beyond
-them are known exactly, and a third pass collects these pairs.
+A float32 is looked up by its bits, high half first: one pass over all pairs counts the high halves, a second the low
+halves within those few high halves that hold the wanted ranks. After that the two thresholds and the number of pairs
+beyond them are known exactly, and a third pass collects these pairs.
 """
 
 import math
@@ -87,7 +87,7 @@ def _check_memory(pairs: int, labels: int, memory: float) -> None:
     if needed > memory:
         raise InputError(
             f"These percentiles connect {pairs:,} pairs of {labels:,} labels, which takes {needed:.1f} GB, but the "
-            f"memory budget is {memory:g} GB: use --neighbours 10 instead, percentiles further out, or more --memory."
+            f"memory budget is {memory:g} GB: use neighbours=10 instead, percentiles further out, or more memory."
         )
 
 
@@ -105,21 +105,21 @@ class _AllPairs:
         places = [(self.pairs - 1) * (percentile / 100) for percentile in wanted]
         firsts = [int(place) for place in places]
         ranked = self._ranked(sorted({min(first + step, self.pairs - 1) for first in firsts for step in (0, 1)}))
-        found = []
+        percentiles = []
         for place, first in zip(places, firsts, strict=True):
             before, after = ranked[first], ranked[min(first + 1, self.pairs - 1)]
             share, step = place - first, float(np.float32(after.cosine - before.cosine))
             threshold = after.cosine - step * (1 - share) if share >= 0.5 else before.cosine + step * share
-            found.append(_Between(before, after, threshold))
-        return found
+            percentiles.append(_Between(before, after, threshold))
+        return percentiles
 
     def beyond(self, lower: float, upper: float) -> Edges:
         """Return the pairs at or beyond the thresholds."""
         enemy, friend = _float32_at_most(lower), -_float32_at_most(-upper)
 
         def compute(number: int) -> Arrays:
-            found = [_chosen(cosines, row, column, enemy, friend) for cosines, row, column in self._upper(number)]
-            return {name: np.concatenate([part[name] for part in found], axis=-1) for name in found[0]}
+            parts = [_chosen(cosines, row, column, enemy, friend) for cosines, row, column in self._upper(number)]
+            return {name: np.concatenate([part[name] for part in parts], axis=-1) for name in parts[0]}
 
         made_from = hash_of(self.made_from, lower, upper)
         blocks = list(self.work.blocks("edges", made_from, self.blocks, compute))
@@ -133,14 +133,15 @@ class _AllPairs:
         ends = np.cumsum(high)
         halves = {rank: int(np.searchsorted(ends, rank, side="right")) for rank in ranks}
         counts = self._count_low(sorted(set(halves.values())))
-        found = {}
+        ranked = {}
         for rank, half in halves.items():
             within = int(ends[half] - high[half]) + np.cumsum(counts[half])
             low = int(np.searchsorted(within, rank, side="right"))
             key = np.array([(half - _HALF // 2) * _HALF + low], dtype=np.int32)
             up_to = int(within[low])
-            found[rank] = _Ranked(float(_turned(key).view(np.float32)[0]), up_to - int(counts[half][low]), up_to)
-        return found
+            cosine = float(_sortable(key).view(np.float32)[0])
+            ranked[rank] = _Ranked(cosine, up_to - int(counts[half][low]), up_to)
+        return ranked
 
     def _count_low(self, halves: list[int]) -> dict[int, NDArray[np.int64]]:
         """Count, for each of some high halves, the low halves that occur with it."""
@@ -169,7 +170,7 @@ class _AllPairs:
         for cosines, row, column in self._upper(number):
             flat = cosines[np.triu_indices(len(cosines), k=1)] if row == column else cosines.ravel()
             for start in range(0, len(flat), _PIECE):
-                yield _turned(flat[start : start + _PIECE].view(np.int32))
+                yield _sortable(flat[start : start + _PIECE].view(np.int32))
 
     def _upper(self, number: int) -> Iterator[tuple[NDArray[np.float32], int, int]]:
         """Yield a block's cosines with the place of their corner: first the square on the diagonal, then the rest."""
@@ -180,8 +181,8 @@ class _AllPairs:
             yield (block @ others.T).clamp_(-1, 1).add_(0.0).numpy(), start, column
 
 
-def _turned(bits: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Turn the bits of float32 numbers into whole numbers in the same order, or back."""
+def _sortable(bits: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Map the bits of float32 numbers to whole numbers in the same order, or back."""
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 

@@ -50,7 +50,7 @@ def plot_graph(graph: SignedLabelGraph, path: Path, most: int = 60) -> int:
     for node, (x, y) in positions.items():
         axes.plot(x, y, "o", color=NODE_COLOUR, markersize=4, zorder=3)
         axes.annotate(
-            _short(str(node)),
+            _abbreviate(str(node)),
             (x, y),
             xytext=(0, 5),
             textcoords="offset points",
@@ -74,9 +74,9 @@ def plot_graph(graph: SignedLabelGraph, path: Path, most: int = 60) -> int:
 
 def _best_connected(graph: SignedLabelGraph, most: int) -> list[int]:
     """Return the places of the labels with the most friends, then edges, then by name."""
-    targets = graph.edge_index[1]
+    targets = graph.edge_index[1].cpu()
     edges = np.bincount(targets.numpy(), minlength=graph.num_nodes).tolist()
-    friends = np.bincount(targets[graph.edge_sign == FRIEND].numpy(), minlength=graph.num_nodes).tolist()
+    friends = np.bincount(targets[graph.edge_sign.cpu() == FRIEND].numpy(), minlength=graph.num_nodes).tolist()
     key = lambda place: (-friends[place], -edges[place], graph.label_names[place])  # noqa: E731
     return nsmallest(most, range(graph.num_nodes), key=key)
 
@@ -93,34 +93,34 @@ def _layout(graph: "nx.Graph[str]") -> dict[str, tuple[float, float]]:
         angle = 2 * np.pi * place / len(alone)
         placed[node] = np.array([np.cos(angle), np.sin(angle)]) * (1.5 if len(friends) else 1.0)
     names = list(placed)
-    spread = _without_overlap(np.array([placed[name] for name in names]), [_short(name) for name in names])
-    return {name: (float(x), float(y)) for name, (x, y) in zip(names, spread, strict=True)}
+    separated = _remove_overlap(np.array([placed[name] for name in names]), [_abbreviate(name) for name in names])
+    return {name: (float(x), float(y)) for name, (x, y) in zip(names, separated, strict=True)}
 
 
-def _without_overlap(places: NDArray[np.float64], names: list[str]) -> NDArray[np.float64]:
+def _remove_overlap(places: NDArray[np.float64], names: list[str]) -> NDArray[np.float64]:
     """Push names apart until their boxes no longer touch, as far as that goes in a bounded number of rounds."""
     height = 0.6 / np.sqrt(len(names))
     width = height * (0.6 + 0.25 * np.array([len(name) for name in names]))
     reach = (width[:, None] + width[None, :]) / 2
     for _ in range(300):
-        apart = places[:, None, :] - places[None, :, :]
-        over_x, over_y = reach - np.abs(apart[..., 0]), height - np.abs(apart[..., 1])
+        difference = places[:, None, :] - places[None, :, :]
+        over_x, over_y = reach - np.abs(difference[..., 0]), height - np.abs(difference[..., 1])
         touching = (over_x > 0) & (over_y > 0)
         np.fill_diagonal(touching, False)
         if not touching.any():
             break
         # The later of two names at one height goes up, so that they part at all.
         towards = np.where(
-            apart[..., 1] == 0,
+            difference[..., 1] == 0,
             np.sign(np.subtract.outer(np.arange(len(names)), np.arange(len(names)))),
-            np.sign(apart[..., 1]),
+            np.sign(difference[..., 1]),
         )
         push = np.where(touching, 0.5 * over_y * towards, 0).sum(axis=1)
         places = places + np.stack([np.zeros(len(names)), push * 0.5], axis=1)
-        sideways = np.where(touching, 0.1 * over_x * np.sign(apart[..., 0]), 0).sum(axis=1)
+        sideways = np.where(touching, 0.1 * over_x * np.sign(difference[..., 0]), 0).sum(axis=1)
         places[:, 0] += sideways * 0.5
     return places
 
 
-def _short(name: str, longest: int = 24) -> str:
+def _abbreviate(name: str, longest: int = 24) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph.blocks import Arrays, Work, hash_of
-from bncl_pyg.graph.nearest import topmost
-from bncl_pyg.graph.neighbourhoods import MANY
+from bncl_pyg.graph.nearest import top_k
+from bncl_pyg.graph.neighbourhoods import MAX_WALKS
 from bncl_pyg.graph.signed import ENEMY, SignedLabelGraph
 from bncl_pyg.graph.walks import Neighbourhood
 
@@ -53,12 +53,12 @@ def pruned_neighbourhoods(
         raise InputError(f"Each label must keep at least 1 neighbour, but max_neighbours is {max_neighbours}.")
     pruning = _Pruning(torch.from_numpy(units), max_neighbours, memory, work)
     made_from = hash_of(units, graph.edge_index.numpy(), graph.edge_sign.numpy(), max_neighbours)
-    found = [first := pruning.first(graph, made_from)]
+    hops = [first := pruning.first(graph, made_from)]
     # Along an enemy's edge, friends become enemies and enemies friends.
-    step = vstack([first, _turned(first, len(units))], format="csr")
-    while len(found) < graph.hops:
-        found.append(pruning.further(found[-1], step, f"hop{len(found) + 1}", made_from))
-    return [_neighbourhood(hop, len(units)) for hop in found]
+    step = vstack([first, _signs_flipped(first, len(units))], format="csr")
+    while len(hops) < graph.hops:
+        hops.append(pruning.further(hops[-1], step, f"hop{len(hops) + 1}", made_from))
+    return [_neighbourhood(hop, len(units)) for hop in hops]
 
 
 class _Pruning:
@@ -90,7 +90,7 @@ class _Pruning:
         def compute(number: int) -> Arrays:
             begin, end = cuts[number : number + 2]
             product = last[begin:end] @ step
-            product.data = np.minimum(product.data, MANY)
+            product.data = np.minimum(product.data, MAX_WALKS)
             return self._strongest(product, begin)
 
         return self._collect(stage, made_from, cuts, compute)
@@ -115,7 +115,7 @@ class _Pruning:
             raise InputError(
                 f"With {self.most} neighbours a label, hops 1 to {stage.removeprefix('hop')} may keep {self.kept:,} "
                 f"neighbours, which takes {needed:.1f} GB, but the memory budget is {self.memory:g} GB: "
-                f"use a smaller --max-neighbours, fewer --hops, or more --memory."
+                f"use a smaller max_neighbours, fewer hops, or more memory."
             )
 
     def _collect(self, stage: str, made_from: str, cuts: list[int], compute: Callable[[int], Arrays]) -> csr_array:
@@ -126,9 +126,9 @@ class _Pruning:
         return self._matrix(walks.astype(np.int64), columns, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]))
 
     def _matrix(self, walks: NDArray[np.int64], columns: NDArray[np.int64], starts: NDArray[np.int64]) -> csr_array:
-        found = csr_array((walks, columns, starts), shape=(len(starts) - 1, 2 * self.labels))
-        found.sort_indices()
-        return found
+        matrix = csr_array((walks, columns, starts), shape=(len(starts) - 1, 2 * self.labels))
+        matrix.sort_indices()
+        return matrix
 
     def _strongest(self, counts: csr_array, begin: int) -> Arrays:
         """Return what is kept of some rows, the first of which is the target `begin`."""
@@ -139,7 +139,7 @@ class _Pruning:
         sizes = torch.bincount(2 * rows + (columns >= self.labels), minlength=2 * counts.shape[0])
         kept = torch.ones(len(walks), dtype=torch.bool)
         starts = sizes.cumsum(0) - sizes
-        for groups in _of_like_size(sizes, self.most):
+        for groups in _groups_by_size(sizes, self.most):
             places = torch.arange(int(sizes[groups].max()))
             inside = places < sizes[groups, None]
             members = (starts[groups, None] + places).clamp_(max=len(walks) - 1)
@@ -152,7 +152,7 @@ class _Pruning:
             sources = columns[entries]
             cosines = self._cosines(rows[entries] + begin, sources % self.labels)
             strength[contested] = torch.where(sources < self.labels, cosines, -cosines)
-            _, best = topmost(strength, self.most)
+            _, best = top_k(strength, self.most)
             kept[members[inside]] = False
             kept[members.gather(1, best)] = True
         return {
@@ -162,14 +162,14 @@ class _Pruning:
         }
 
     def _cosines(self, targets: Tensor, sources: Tensor) -> Tensor:
-        found = torch.empty(len(targets))
+        cosines = torch.empty(len(targets))
         for start in range(0, len(targets), _COSINES_AT_ONCE):
             here = slice(start, start + _COSINES_AT_ONCE)
-            found[here] = torch.linalg.vecdot(self.units[targets[here]], self.units[sources[here]])
-        return found
+            cosines[here] = torch.linalg.vecdot(self.units[targets[here]], self.units[sources[here]])
+        return cosines
 
 
-def _of_like_size(sizes: Tensor, most: int) -> Iterator[Tensor]:
+def _groups_by_size(sizes: Tensor, most: int) -> Iterator[Tensor]:
     """Yield the places of groups with more than `most` members, those together whose sizes differ at most twofold."""
     largest = int(sizes.max())
     while most < largest:
@@ -179,11 +179,11 @@ def _of_like_size(sizes: Tensor, most: int) -> Iterator[Tensor]:
         most *= 2
 
 
-def _turned(hop: csr_array, labels: int) -> csr_array:
+def _signs_flipped(hop: csr_array, labels: int) -> csr_array:
     """Return a hop with friends and enemies exchanged."""
-    turned = csr_array((hop.data, (hop.indices + labels) % (2 * labels), hop.indptr), shape=hop.shape)
-    turned.sort_indices()
-    return turned
+    flipped = csr_array((hop.data, (hop.indices + labels) % (2 * labels), hop.indptr), shape=hop.shape)
+    flipped.sort_indices()
+    return flipped
 
 
 def _neighbourhood(hop: csr_array, labels: int) -> Neighbourhood:

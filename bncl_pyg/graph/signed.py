@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bncl_pyg.errors import InputError
+from bncl_pyg.graph.adjacency import edge_index_of, num_nodes_of
 from bncl_pyg.graph.walks import Neighbourhood, from_tensors, to_tensors
 from bncl_pyg.persistence import new_folder, read_manifest, write_file, write_manifest
 
@@ -24,6 +25,12 @@ EDGES, NEIGHBOURHOODS = "graph.safetensors", "neighbourhoods.safetensors"
 
 class SignedLabelGraph(Data):
     """An undirected signed graph over labels, every edge stored in both directions as PyG does.
+
+    .. code-block:: python
+
+        graph = build_graph(["gold", "silver", "wheat", "corn"])    # from names, by their vectors' cosines
+        graph = SignedLabelGraph.from_edge_index(pos_edge_index, neg_edge_index)    # from your own edges
+        SignedConv(16, 32, first_aggr=True)(x, graph.pos_edge_index, graph.neg_edge_index)
 
     Attributes:
         edge_index: (2, edges), sorted by target, then source.
@@ -50,7 +57,7 @@ class SignedLabelGraph(Data):
         """Make the graph from each pair once; `pairs` is (2, pairs), `sign` and `weight` are (pairs,)."""
         _check_pairs(label_names, pairs, sign)
         # One number an edge, that orders them: both ends are read from it again, so that no edge index is sorted.
-        ends = pairs.numpy().astype(np.int64, copy=False)
+        ends = pairs.cpu().numpy().astype(np.int64, copy=False)
         keys = np.concatenate([ends[1] * len(label_names) + ends[0], ends[0] * len(label_names) + ends[1]])
         del ends
         order = np.argsort(keys)
@@ -58,7 +65,7 @@ class SignedLabelGraph(Data):
         _check_once(label_names, keys)
         place = torch.from_numpy(order % max(len(sign), 1))
         del order
-        edge_sign, edge_weight = sign.to(torch.int8)[place], weight.to(torch.float32)[place]
+        edge_sign, edge_weight = sign.cpu().to(torch.int8)[place], weight.cpu().to(torch.float32)[place]
         del place
         edge_index = torch.empty((2, len(keys)), dtype=torch.int64)
         np.divmod(keys, len(label_names), out=(edge_index[1].numpy(), edge_index[0].numpy()))
@@ -73,14 +80,67 @@ class SignedLabelGraph(Data):
             pruned=[] if pruned is None else pruned,
         )
 
+    @classmethod
+    def from_edge_index(
+        cls,
+        pos_edge_index: Any,
+        neg_edge_index: Any,
+        num_nodes: int | None = None,
+        label_names: Sequence[str] | None = None,
+        hops: int = 2,
+    ) -> "SignedLabelGraph":
+        """Make the graph from friends' and enemies' edges, each in both directions; weights are the signs.
+
+        .. code-block:: python
+
+            pos_edge_index = torch.tensor([[0, 1], [1, 0]])
+            neg_edge_index = torch.tensor([[1, 2], [2, 1]])
+            graph = SignedLabelGraph.from_edge_index(pos_edge_index, neg_edge_index)
+
+        Args:
+            pos_edge_index: an edge index (2, edges), PyG's `EdgeIndex`, or a sparse matrix.
+            neg_edge_index: the same.
+            num_nodes: how many labels there are; if not given, as many as there are names, as a sparse size says, or as
+                occur.
+            label_names: one a node; their numbers, if not given.
+            hops: over how many hops neighbourhoods are meant to be built.
+        """
+        if num_nodes is None:
+            given = len(label_names) if label_names is not None else num_nodes_of(pos_edge_index, neg_edge_index)
+            num_nodes = _highest(pos_edge_index, neg_edge_index) + 1 if given is None else given
+        names = tuple(map(str, range(num_nodes))) if label_names is None else tuple(label_names)
+        if len(names) != num_nodes:
+            raise InputError(f"There are {num_nodes} nodes but {len(names)} label names.")
+        friends, enemies = (edge_index_of(edges, num_nodes).cpu() for edges in (pos_edge_index, neg_edge_index))
+        for edges in (friends, enemies):
+            _check_both_directions(names, edges)
+        both = torch.cat([friends, enemies], dim=1)
+        sign = torch.tensor([FRIEND, ENEMY]).repeat_interleave(torch.tensor([friends.size(1), enemies.size(1)]))
+        once = both[0] <= both[1]
+        return cls.from_pairs(names, both[:, once], sign[once], sign[once].float(), hops)
+
+    @property
+    def pos_edge_index(self) -> Tensor:
+        """The friends' edges, as PyG's `SignedConv` takes them; (2, edges), sorted by target, then source."""
+        return self._edges(FRIEND)
+
+    @property
+    def neg_edge_index(self) -> Tensor:
+        """The enemies' edges; (2, edges), sorted by target, then source."""
+        return self._edges(ENEMY)
+
+    def _edges(self, sign: int) -> Tensor:
+        edge_index: Tensor = self.edge_index[:, self.edge_sign == sign]
+        return edge_index
+
     def adjacency(self, sign: int) -> csr_array:
         """Return A⁺ or A⁻ as counts; int64, (labels, labels)."""
-        sources, targets = self.edge_index[:, self.edge_sign == sign].numpy()
+        sources, targets = self._edges(sign).cpu().numpy()
         ones = np.ones(len(sources), dtype=np.int64)
         return csr_array((ones, (sources, targets)), shape=(self.num_nodes, self.num_nodes))
 
     def message_edges(self) -> tuple[Tensor, Tensor]:
-        """Return along which edges labels hear from their neighbours, and whether these are friends.
+        """Return along which edges messages go from label to label at one hop, and whether they join friends.
 
         All edges; where neighbourhoods are pruned, those that are kept: a label that is far from all others would
         otherwise have nearly as many enemies as there are labels.
@@ -93,7 +153,8 @@ class SignedLabelGraph(Data):
         friends, enemies = self.pruned[0].edge_indices()
         both = torch.cat([friends, enemies], dim=1)
         order = torch.argsort(both[1] * self.num_nodes + both[0])
-        return both[:, order], order < friends.shape[1]
+        device = self.edge_index.device
+        return both[:, order].to(device), (order < friends.shape[1]).to(device)
 
     def count(self, sign: int) -> int:
         """Return how many pairs are friends or enemies."""
@@ -105,7 +166,7 @@ class SignedLabelGraph(Data):
             self.write_into(folder)
 
     def write_into(self, folder: Path) -> None:
-        """Write the graph's files into an existing folder."""
+        """Write the graph's files into an existing folder; the manifest, which has the checksum of each, comes last."""
         upper = self.edge_index[0] < self.edge_index[1]
         tensors = {
             "pairs": self.edge_index[:, upper].contiguous(),
@@ -113,6 +174,8 @@ class SignedLabelGraph(Data):
             "weight": self.edge_weight[upper].contiguous(),
         }
         save_file(tensors, folder / EDGES)
+        if self.pruned:
+            save_file(to_tensors(self.pruned), folder / NEIGHBOURHOODS)
         content = {
             "labels": self.label_names,
             "friends": self.count(FRIEND),
@@ -120,18 +183,16 @@ class SignedLabelGraph(Data):
             "hops": self.hops,
             "provenance": self.provenance,
         }
-        if self.pruned:
-            save_file(to_tensors(self.pruned), folder / NEIGHBOURHOODS)
         write_manifest(folder, "graph", content)
 
     @classmethod
     def load(cls, path: Path) -> "SignedLabelGraph":
-        """Read a folder that `save` wrote."""
+        """Read a folder that `save` wrote; a file that is not as it was written is named."""
         manifest = read_manifest(path, "graph")
         tensors = load_file(path / EDGES)
         names = tuple(manifest["labels"])
         pruned = None
-        if NEIGHBOURHOODS in manifest["files"]:
+        if (path / NEIGHBOURHOODS).exists():
             pruned = from_tensors(load_file(path / NEIGHBOURHOODS), len(names))
         return cls.from_pairs(
             names,
@@ -145,8 +206,8 @@ class SignedLabelGraph(Data):
 
     def part(self, places: Sequence[int]) -> "SignedLabelGraph":
         """Return the graph of only the labels at some places, in that order, and of the edges between them."""
-        new = torch.full((self.num_nodes,), -1)
-        new[list(places)] = torch.arange(len(places))
+        new = torch.full((self.num_nodes,), -1, device=self.edge_index.device)
+        new[list(places)] = torch.arange(len(places), device=new.device)
         ends = new[self.edge_index]
         kept = (ends >= 0).all(dim=0) & (self.edge_index[0] < self.edge_index[1])
         names = tuple(self.label_names[place] for place in places)
@@ -208,6 +269,47 @@ _GRAPHML_HEAD = """<?xml version="1.0" encoding="utf-8"?>
 <key id="sign" for="edge" attr.name="sign" attr.type="int"/>
 <key id="weight" for="edge" attr.name="weight" attr.type="double"/>
 """
+
+
+def as_signed_graph(graph: Data | tuple[Any, Any], num_nodes: int | None = None) -> SignedLabelGraph:
+    """Return any signed graph as a `SignedLabelGraph`; see `balanced_neighbourhoods` for what is taken.
+
+    Args:
+        graph: a `SignedLabelGraph` or another `Data`, or the pair (positive edges, negative edges).
+        num_nodes: how many nodes a pair is over.
+    """
+    if isinstance(graph, SignedLabelGraph):
+        return graph
+    if not isinstance(graph, Data):
+        pos_edge_index, neg_edge_index = graph
+        return SignedLabelGraph.from_edge_index(pos_edge_index, neg_edge_index, num_nodes)
+    if "edge_sign" in graph:
+        pos_edge_index, neg_edge_index = (graph.edge_index[:, graph.edge_sign == sign] for sign in (FRIEND, ENEMY))
+        if pos_edge_index.size(1) + neg_edge_index.size(1) < graph.edge_index.size(1):
+            raise InputError("Every edge's sign must be 1 (friend) or -1 (enemy).")
+    elif "pos_edge_index" in graph and "neg_edge_index" in graph:
+        pos_edge_index, neg_edge_index = graph.pos_edge_index, graph.neg_edge_index
+    else:
+        raise InputError("A signed graph has pos_edge_index and neg_edge_index, or edge_index and edge_sign.")
+    return SignedLabelGraph.from_edge_index(
+        pos_edge_index, neg_edge_index, graph.num_nodes, graph.get("label_names"), graph.get("hops", 2)
+    )
+
+
+def _highest(*adjacencies: Tensor) -> int:
+    """Return the highest number of a node that occurs in edge indices; -1 where there is no edge."""
+    return max((int(edges.max()) for edges in adjacencies if edges.numel()), default=-1)
+
+
+def _check_both_directions(label_names: Sequence[str], edges: Tensor) -> None:
+    key, opposite = (ends[0] * len(label_names) + ends[1] for ends in (edges, edges.flip(0)))
+    alone = ~torch.isin(opposite, key)
+    if bool(alone.any()):
+        source, target = (label_names[int(end)] for end in edges[:, alone][:, 0])
+        raise InputError(
+            f"The edge from label '{source}' to '{target}' has no opposite: a signed label graph is undirected, and "
+            f"torch_geometric.utils.to_undirected adds what is missing."
+        )
 
 
 def _check_pairs(label_names: Sequence[str], pairs: Tensor, sign: Tensor) -> None:

@@ -50,15 +50,15 @@ class GraphStatistics:
 
     def warnings(self) -> list[str]:
         """Return a sentence for each thing that a user should know before training."""
-        found = []
+        sentences = []
         for hop in self.hops:
             density = max(hop.friend_density, hop.enemy_density)
             if density > DENSE:
-                found.append(
+                sentences.append(
                     f"At hop {hop.hop}, {density:.0%} of all pairs of labels are neighbours: sparsity is lost and "
                     f"labels can hardly be told apart; use fewer hops or percentiles further out."
                 )
-        return found + self.left_out
+        return sentences + self.left_out
 
 
 def graph_statistics(graph: SignedLabelGraph, hops: int | None = None, *, triangles: bool = True) -> GraphStatistics:
@@ -72,19 +72,19 @@ def graph_statistics(graph: SignedLabelGraph, hops: int | None = None, *, triang
     wanted = check_hops(graph, hops)
     described: list[HopStatistics] = []
     left_out: list[str] = []
-    for hood in each_neighbourhood(graph):
-        described.append(_hop(graph, len(described) + 1, hood))
+    for neighbourhood in each_neighbourhood(graph):
+        described.append(_hop(graph, len(described) + 1, neighbourhood))
         if len(described) == wanted:
             break
-        if not graph.pruned and _too_large(_steps(graph, hood), graph.num_nodes):
+        if not graph.pruned and _too_large(_steps(graph, neighbourhood), graph.num_nodes):
             left_out.append(
                 f"Hop {len(described) + 1} is not counted, because it has too many walks: build the graph with "
-                f"--max-neighbours to keep it sparse."
+                f"max_neighbours=10 or so to keep it sparse."
             )
             break
     counted = balanced = None
     if triangles:
-        degrees = np.bincount(graph.edge_index[1].numpy(), minlength=graph.num_nodes)
+        degrees = np.bincount(graph.edge_index[1].cpu().numpy(), minlength=graph.num_nodes)
         if _too_large(int((degrees**2).sum()), graph.num_nodes):
             left_out.append("Triangles are not counted, because labels with very many neighbours have too many.")
         else:
@@ -100,10 +100,10 @@ def graph_statistics(graph: SignedLabelGraph, hops: int | None = None, *, triang
     )
 
 
-def _steps(graph: SignedLabelGraph, hood: Neighbourhood) -> int:
+def _steps(graph: SignedLabelGraph, neighbourhood: Neighbourhood) -> int:
     """Return how many additions the hop after this one needs without pruning."""
-    degrees = np.bincount(graph.edge_index[0].numpy(), minlength=graph.num_nodes)
-    entries = np.diff(hood.friends.indptr) + np.diff(hood.enemies.indptr)
+    degrees = np.bincount(graph.edge_index[0].cpu().numpy(), minlength=graph.num_nodes)
+    entries = np.diff(neighbourhood.friends.indptr) + np.diff(neighbourhood.enemies.indptr)
     return int(degrees @ entries)
 
 
@@ -111,15 +111,15 @@ def _too_large(steps: int, labels: int) -> bool:
     return steps > MOST_STEPS or min(steps, 2 * labels**2) > MOST_ENTRIES
 
 
-def _hop(graph: SignedLabelGraph, number: int, hood: Neighbourhood) -> HopStatistics:
+def _hop(graph: SignedLabelGraph, number: int, neighbourhood: Neighbourhood) -> HopStatistics:
     pairs = graph.num_nodes**2
-    both = (hood.friends > 0).multiply(hood.enemies > 0)
+    both = (neighbourhood.friends > 0).multiply(neighbourhood.enemies > 0)
     return HopStatistics(
         hop=number,
-        friend_density=hood.friends.nnz / pairs,
-        enemy_density=hood.enemies.nnz / pairs,
-        labels_without_friends=_without(graph, hood.friends),
-        labels_without_enemies=_without(graph, hood.enemies),
+        friend_density=neighbourhood.friends.nnz / pairs,
+        enemy_density=neighbourhood.enemies.nnz / pairs,
+        labels_without_friends=_without(graph, neighbourhood.friends),
+        labels_without_enemies=_without(graph, neighbourhood.enemies),
         ambivalent_pairs=int(both.nnz),
     )
 

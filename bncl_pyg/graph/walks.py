@@ -13,6 +13,8 @@ from torch import Tensor
 class Neighbourhood:
     """Who is whose friend and enemy at one hop; u is in v's neighbourhood where the count at (u, v) is above 0.
 
+    A `BalancedConv` is made from it: `BalancedConv(neighbourhood)`.
+
     Args:
         friends: D^(k,+), walks of k edges with an even number of enemies; int64, (labels, labels).
         enemies: D^(k,−), walks of k edges with an odd number of enemies; int64, (labels, labels).
@@ -20,6 +22,11 @@ class Neighbourhood:
 
     friends: csr_array
     enemies: csr_array
+
+    @property
+    def num_labels(self) -> int:
+        """How many labels there are."""
+        return int(self.friends.shape[0])
 
     def edge_indices(self) -> tuple[Tensor, Tensor]:
         """Return friends and enemies as edge indices, (2, edges), from u to v."""
@@ -29,8 +36,8 @@ class Neighbourhood:
 def to_tensors(hops: Sequence[Neighbourhood]) -> dict[str, Tensor]:
     """Return the neighbourhoods at hops 1, 2, … as named tensors; indices and counts are int32."""
     tensors = {}
-    for hop, hood in enumerate(hops, start=1):
-        for kind, counts in (("friends", hood.friends), ("enemies", hood.enemies)):
+    for hop, neighbourhood in enumerate(hops, start=1):
+        for kind, counts in (("friends", neighbourhood.friends), ("enemies", neighbourhood.enemies)):
             tensors[f"{hop}.{kind}.starts"] = torch.from_numpy(counts.indptr.astype(np.int64))
             tensors[f"{hop}.{kind}.targets"] = torch.from_numpy(counts.indices.astype(np.int32))
             tensors[f"{hop}.{kind}.walks"] = torch.from_numpy(counts.data.astype(np.int32))

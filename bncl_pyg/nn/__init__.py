@@ -1,6 +1,6 @@
 """The operators: balanced message passing over two channels, the collective loss, the collective projection."""
 
-from bncl_pyg.nn.balanced_conv import BalancedConv
+from bncl_pyg.nn.balanced_conv import Backend, BalancedConv
 from bncl_pyg.nn.bncl import BNCL
 from bncl_pyg.nn.collective import CollectiveModel, decide, unsupervised_logits
 from bncl_pyg.nn.collective_loss import CollectiveLoss, choose_sharpness
@@ -10,6 +10,7 @@ from bncl_pyg.nn.standardize import ScoreStandardizer, log_odds
 
 __all__ = [
     "BNCL",
+    "Backend",
     "BalancedConv",
     "CollectiveLoss",
     "CollectiveModel",

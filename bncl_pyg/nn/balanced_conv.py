@@ -1,19 +1,19 @@
-"""The balanced update layer: friends and enemies speak to both channels of a label."""
+"""The balanced update layer: friends and enemies send messages to both channels of a label."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
-from torch_geometric.utils import is_sparse, to_edge_index
 
-from bncl_pyg.nn.balanced_update import BalancedUpdate, SparseHood
+from bncl_pyg.graph import Neighbourhood, edge_index_of, num_nodes_of
+from bncl_pyg.nn.balanced_update import SparseNeighbourhood, fused_update
 from bncl_pyg.sparse import ranges, starts_of
 
-Path = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
+Backend = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
 
 DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 100, 0.45, 4096
 """Dense products win up to the first number of labels, and above the second share of all pairs (the mean of both
@@ -32,12 +32,20 @@ class BalancedConv(MessagePassing):
 
     where :math:`h` is entailment and :math:`\bar{h}` contradiction. Non-negative states stay non-negative.
 
+    .. code-block:: python
+
+        first, second = balanced_neighbourhoods(graph, hops=2)
+        layer = BalancedConv(second)
+        layer = BalancedConv(pos_edge_index, neg_edge_index, num_labels=57)
+        entailment, contradiction = layer(entailment, contradiction)
+
     Args:
-        friends: who is in whose friendly neighbourhood: an edge index (2, edges) from u to v, or, as everywhere in
-            PyG, a transposed sparse matrix (torch CSR/CSC/COO or `torch_sparse.SparseTensor`) with a row a target v.
+        friends: one hop's `Neighbourhood`, which has the enemies too; or who is in whose friendly neighbourhood: an
+            edge index (2, edges) from u to v, PyG's `EdgeIndex`, or, as everywhere in PyG, a transposed sparse matrix
+            (torch CSR/CSC/COO or `torch_sparse.SparseTensor`) with a row a target v.
         enemies: the same for the neighbourhood of enemies.
-        labels: how many labels there are.
-        path: how to compute; the results are the same. `message` is the definition, by gather and scatter; `sparse`
+        num_labels: how many labels there are; may be left out where a neighbourhood or a sparse size says it.
+        backend: how to compute; the results are the same. `message` is the definition, by gather and scatter; `sparse`
             fused sparse products; `dense` masked matrix products; `torch-sparse` that library's product; `auto`
             chooses `dense` or `sparse` by the number of labels and the density.
 
@@ -46,34 +54,43 @@ class BalancedConv(MessagePassing):
         - **output:** the same two, updated
     """
 
-    def __init__(self, friends: Any, enemies: Any, labels: int, path: Path = "auto") -> None:
+    friends: Tensor
+    enemies: Tensor
+
+    def __init__(
+        self, friends: Any, enemies: Any = None, num_labels: int | None = None, backend: Backend = "auto"
+    ) -> None:
         super().__init__(aggr="add", node_dim=-1)
-        self.labels = labels
-        self.register_buffer("friends", _canonical(friends, labels), persistent=False)
-        self.register_buffer("enemies", _canonical(enemies, labels), persistent=False)
-        self.friends: Tensor
-        self.enemies: Tensor
-        self.path = self._chosen_path() if path == "auto" else path
+        if isinstance(friends, Neighbourhood):
+            num_labels = friends.num_labels if num_labels is None else num_labels
+            friends, enemies = friends.edge_indices()
+        self.num_labels = _number_of_labels(friends, enemies) if num_labels is None else num_labels
+        self.register_buffer("friends", _sorted_by_target(friends, self.num_labels), persistent=False)
+        self.register_buffer("enemies", _sorted_by_target(enemies, self.num_labels), persistent=False)
+        self.backend = self._fastest_backend() if backend == "auto" else backend
         # All four in one: an optimizer's step costs more by the number of parameters than by their size.
         self.weight = Parameter(torch.empty(2 * (self.friends.size(1) + self.enemies.size(1))))
-        # Found when they are needed first: where only parts of the graph are looked at, the whole never is.
-        self._hood: SparseHood | None = None
-        self._starts: dict[str, Tensor] = {}
-        self._prepare()
+        # Made when they are needed first: where only parts of the graph are looked at, the whole never is.
+        self._sparse: SparseNeighbourhood | None = None
+        self._adjacencies: tuple[Any, Any] | None = None
+        for name in ("friends", "enemies"):
+            self.register_buffer(f"_{name}_starts", None, persistent=False)
+        self.register_buffer("_dense_places", self._places() if self.backend == "dense" else None, persistent=False)
+        self._dense_places: Tensor
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights from N(0, 1/labels): Glorot's rule for a (labels × labels) matrix, as the authors do.
 
-        The draws go through the edges in order, so that they do not depend on the path.
+        The draws go through the edges in order, so that they do not depend on the backend.
         """
         for weight in self.weights():
-            torch.nn.init.normal_(weight, std=1 / math.sqrt(self.labels), generator=generator)
+            torch.nn.init.normal_(weight, std=1 / math.sqrt(self.num_labels), generator=generator)
 
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels."""
-        if self.path == "sparse":
-            return update([self.whole()], entailment, contradiction)
+        if self.backend == "sparse":
+            return fused_update([self.full_graph()], entailment, contradiction)
         of_friends, of_enemies, against_enemies, against_friends = (
             part.relu() for part in self._sums(entailment, contradiction)
         )
@@ -83,48 +100,47 @@ class BalancedConv(MessagePassing):
         )
 
     def sources(self, targets: Tensor) -> Tensor:
-        """Return whom some labels hear from, friends and enemies, with repetitions; int64."""
-        return torch.cat([hood[0][self._edges_to(name, targets)] for name, hood in self._hoods()])
+        """Return the friends and enemies of some labels, with repetitions; int64."""
+        return torch.cat([self.get_buffer(name)[0][self._edges_to(name, targets)] for name in ("friends", "enemies")])
 
-    def among(self, chosen: Tensor) -> tuple[SparseHood, Tensor]:
-        """Return the subgraph that some labels induce: its neighbourhoods, and its weights one after the other.
+    def full_graph(self) -> tuple[SparseNeighbourhood, Tensor]:
+        """Return all neighbourhoods, for `fused_update`, and all weights."""
+        if self._sparse is None:
+            self._sparse = SparseNeighbourhood(self.friends, self.enemies, self.num_labels)
+        return self._sparse, self.weight
+
+    def subgraph(self, chosen: Tensor) -> tuple[SparseNeighbourhood, Tensor]:
+        """Return the same of the subgraph that some labels induce.
 
         Args:
             chosen: which labels, ascending, (chosen,).
         """
-        place = torch.full((self.labels,), -1)
-        place[chosen] = torch.arange(len(chosen))
+        place = torch.full((self.num_labels,), -1, device=chosen.device)
+        place[chosen] = torch.arange(len(chosen), device=chosen.device)
         kept, inside = {}, {}
-        for name, hood in self._hoods():
-            edges = self._edges_to(name, chosen)
-            kept[name] = edges[place[hood[0][edges]] >= 0]
-            inside[name] = place[hood[:, kept[name]]]
+        for name in ("friends", "enemies"):
+            edge_index, edges = self.get_buffer(name), self._edges_to(name, chosen)
+            kept[name] = edges[place[edge_index[0][edges]] >= 0]
+            inside[name] = place[edge_index[:, kept[name]]]
         edges_of = (kept[name] for name in ("friends", "enemies", "enemies", "friends"))
         kept_weights = torch.cat([weight[edges] for weight, edges in zip(self.weights(), edges_of, strict=True)])
-        return SparseHood(inside["friends"], inside["enemies"], len(chosen)), kept_weights
-
-    def _hoods(self) -> tuple[tuple[str, Tensor], tuple[str, Tensor]]:
-        return ("friends", self.friends), ("enemies", self.enemies)
+        return SparseNeighbourhood(inside["friends"], inside["enemies"], len(chosen)), kept_weights
 
     def _edges_to(self, name: str, targets: Tensor) -> Tensor:
         """Return the edges that lead to some labels, in their order."""
-        if name not in self._starts:
-            self._starts[name] = starts_of(self.get_buffer(name)[1], self.labels)
-        firsts = self._starts[name][targets]
-        return ranges(firsts, self._starts[name][targets + 1] - firsts)
-
-    def whole(self) -> tuple[SparseHood, Tensor]:
-        """Return all neighbourhoods, for the path `sparse`, and all weights."""
-        if self._hood is None:
-            self._hood = SparseHood(self.friends, self.enemies, self.labels)
-        return self._hood, self.weight
+        starts: Tensor | None = getattr(self, f"_{name}_starts")
+        if starts is None:
+            starts = starts_of(self.get_buffer(name)[1], self.num_labels)
+            setattr(self, f"_{name}_starts", starts)
+        firsts = starts[targets]
+        return ranges(firsts, starts[targets + 1] - firsts)
 
     def message(self, x_j: Tensor, weight: Tensor) -> Tensor:
-        """What u says to v: its state times the weight of the edge."""
+        """Return the message from u to v: u's state times the weight of the edge."""
         return weight * x_j
 
     def message_and_aggregate(self, edge_index: Any, x: Tensor, weight: Tensor) -> Tensor:
-        """Say and sum at once, for a `torch_sparse.SparseTensor`."""
+        """Send and sum messages at once, for a `torch_sparse.SparseTensor`."""
         from torch_sparse import matmul
 
         product: Tensor = matmul(edge_index.set_value(weight, layout="coo"), x.t().contiguous())
@@ -132,9 +148,10 @@ class BalancedConv(MessagePassing):
 
     def _sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
         """Return the four weighted sums before the ReLU, in the order of `weights`; each (texts, labels)."""
-        if self.path == "dense":
+        if self.backend == "dense":
             return self._dense_sums(entailment, contradiction)
-        friends, enemies = self._adjacencies if self.path == "torch-sparse" else (self.friends, self.enemies)
+        is_torch_sparse = self.backend == "torch-sparse"
+        friends, enemies = self._sparse_tensors() if is_torch_sparse else (self.friends, self.enemies)
         of_friends, of_enemies, against_enemies, against_friends = self.weights()
         return (
             self.propagate(friends, x=entailment, weight=of_friends),
@@ -144,9 +161,9 @@ class BalancedConv(MessagePassing):
         )
 
     def _dense_sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
-        matrices = entailment.new_zeros(4 * self.labels**2).index_copy(0, self._flat, self.weight)
+        matrices = entailment.new_zeros(4 * self.num_labels**2).index_copy(0, self._dense_places, self.weight)
         states = torch.stack([entailment, contradiction, entailment, contradiction])
-        return torch.bmm(states, matrices.view(4, self.labels, self.labels)).unbind()
+        return torch.bmm(states, matrices.view(4, self.num_labels, self.num_labels)).unbind()
 
     def weights(self) -> tuple[Tensor, ...]:
         """Return W⁺ (friends' entailment), W̄⁻ (enemies' contradiction), W⁻ (enemies' entailment), W̄⁺ (friends')."""
@@ -154,64 +171,54 @@ class BalancedConv(MessagePassing):
         parts: tuple[Tensor, ...] = self.weight.split([friends, enemies, enemies, friends])
         return parts
 
-    def _chosen_path(self) -> Path:
-        share = (self.friends.size(1) + self.enemies.size(1)) / (2 * self.labels**2)
-        is_small = self.labels <= DENSE_LABELS
-        return "dense" if is_small or (share >= DENSE_SHARE and self.labels <= DENSE_LIMIT) else "sparse"
+    def _fastest_backend(self) -> Backend:
+        share = (self.friends.size(1) + self.enemies.size(1)) / (2 * self.num_labels**2)
+        is_small = self.num_labels <= DENSE_LABELS
+        return "dense" if is_small or (share >= DENSE_SHARE and self.num_labels <= DENSE_LIMIT) else "sparse"
 
-    def _prepare(self) -> None:
-        hoods = (self.friends, self.enemies, self.enemies, self.friends)
-        if self.path == "dense":
-            parts = [number * self.labels**2 + hood[0] * self.labels + hood[1] for number, hood in enumerate(hoods)]
-            self.register_buffer("_flat", torch.cat(parts), persistent=False)
-            self._flat: Tensor
-        elif self.path == "torch-sparse":
+    def _places(self) -> Tensor:
+        """Return where the weights stand in the four (labels × labels) matrices of the backend `dense`."""
+        parts = (self.friends, self.enemies, self.enemies, self.friends)
+        size = self.num_labels
+        return torch.cat([part * size**2 + edges[0] * size + edges[1] for part, edges in enumerate(parts)])
+
+    def _sparse_tensors(self) -> tuple[Any, Any]:
+        """Return both neighbourhoods for the backend `torch-sparse`."""
+        if self._adjacencies is None:
             from torch_sparse import SparseTensor
 
-            size = (self.labels, self.labels)
-            self._adjacencies = tuple(
-                SparseTensor(row=hood[1], col=hood[0], sparse_sizes=size) for hood in (self.friends, self.enemies)
+            size = (self.num_labels, self.num_labels)
+            friends, enemies = (
+                SparseTensor(row=edges[1], col=edges[0], sparse_sizes=size) for edges in (self.friends, self.enemies)
             )
+            self._adjacencies = friends, enemies
+        return self._adjacencies
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "BalancedConv":
+        # torch-sparse's matrices are no tensors that could be moved: they are made anew where the edges are then.
+        self._adjacencies = None
+        return super()._apply(fn, recurse)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         edges = f"friends={self.friends.size(1)}, enemies={self.enemies.size(1)}"
-        return f"{self.__class__.__name__}(labels={self.labels}, {edges}, path='{self.path}')"
+        return f"{self.__class__.__name__}(num_labels={self.num_labels}, {edges}, backend='{self.backend}')"
 
 
-def update(
-    layers: Sequence[tuple[SparseHood, Tensor]], entailment: Tensor, contradiction: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Update both channels by layers (see `BalancedConv.whole`), one after the other, in one fused pass."""
-    for what in ("shape", "dtype"):
-        if getattr(entailment, what) != getattr(contradiction, what):
-            raise ValueError(f"Both channels must have the same {what}.")
-    hoods, weights = zip(*layers, strict=True)
-    updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
-        entailment, contradiction, hoods, torch.is_grad_enabled(), *weights
-    )
-    return updated
+def _number_of_labels(friends: Any, enemies: Any) -> int:
+    if isinstance(friends, (list, tuple)):
+        raise ValueError("A layer takes the neighbourhoods of one hop; BNCL takes those of all hops.")
+    if enemies is None:
+        raise ValueError("A layer takes friends and enemies, or a Neighbourhood, which has both.")
+    number = num_nodes_of(friends, enemies)
+    if number is None:
+        raise ValueError("Edge indices do not say how many labels there are: give num_labels.")
+    return number
 
 
-def _canonical(adjacency: Any, labels: int) -> Tensor:
+def _sorted_by_target(adjacency: Any, num_labels: int) -> Tensor:
     """Return an edge index sorted by target, then source, whatever the representation."""
-    if not isinstance(adjacency, Tensor) or is_sparse(adjacency):
-        if tuple(adjacency.sparse_sizes() if not isinstance(adjacency, Tensor) else adjacency.shape) != (
-            labels,
-            labels,
-        ):
-            raise ValueError(f"A sparse neighbourhood must have shape {(labels, labels)}.")
-        if isinstance(adjacency, Tensor):
-            edge_index = to_edge_index(adjacency)[0].flip(0)
-        else:
-            targets, sources, _ = adjacency.coo()
-            edge_index = torch.stack([sources, targets])
-    else:
-        edge_index = adjacency
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f"An edge index must have shape (2, edges), but has {tuple(edge_index.shape)}.")
-    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < labels:
-        raise ValueError(f"An edge index over {labels} labels must hold numbers from 0 to {labels - 1}.")
-    key, _ = torch.sort(edge_index[1] * labels + edge_index[0])
+    edge_index = edge_index_of(adjacency, num_labels)
+    key, _ = torch.sort(edge_index[1] * num_labels + edge_index[0])
     if bool((key[1:] == key[:-1]).any()):
         raise ValueError("A neighbourhood must name each edge once.")
-    return torch.stack([key % labels, key // labels])
+    return torch.stack([key % num_labels, key // num_labels])

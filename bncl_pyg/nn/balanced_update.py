@@ -20,32 +20,54 @@ from torch.autograd.function import once_differentiable
 
 from bncl_pyg.sparse import SparsePattern
 
-CACHED, LEAST_TEXTS = 4 * 2**20, 16
+CACHE_BYTES, LEAST_TEXTS = 4 * 2**20, 16
 """One channel's states of the texts that are updated at once take about so many bytes; at least so many texts are,
-since the edges are read once for all of them."""
+since the edges are read once for all of them. Neither changes a result."""
 LARGE = 2**17
 """From so many numbers on, a second thread is worth waking."""
 
 
-class SparseHood:
-    """The friends and enemies of all labels, ready for `BalancedUpdate`.
+class SparseNeighbourhood(torch.nn.Module):
+    """The friends and enemies of all labels at one hop, ready for `fused_update`; it moves with its layer.
 
     All four sums of an update are one product. The states of both channels stand one below the other; so do the sums:
-    what entailment hears from friends and enemies, then what contradiction hears from enemies and friends. This is
+    entailment's messages from friends and from enemies, then contradiction's from enemies and from friends. This is
     also the order of the weights: W⁺, W̄⁻, W⁻, W̄⁺.
 
     Args:
         friends: edge index (2, edges) from u to v, sorted by target, then source.
         enemies: the same.
-        labels: how many there are.
+        num_labels: how many there are.
     """
 
-    def __init__(self, friends: Tensor, enemies: Tensor, labels: int) -> None:
-        self.texts = max(LEAST_TEXTS, CACHED // (4 * labels) // LEAST_TEXTS * LEAST_TEXTS)
-        hoods = (friends, enemies, enemies, friends)
-        targets = torch.cat([hood[1].to(torch.int32) + part * labels for part, hood in enumerate(hoods)])
-        sources = torch.cat([hood[0].to(torch.int32) + part % 2 * labels for part, hood in enumerate(hoods)])
-        self.pattern = SparsePattern(targets, sources, (4 * labels, 2 * labels))
+    def __init__(self, friends: Tensor, enemies: Tensor, num_labels: int) -> None:
+        super().__init__()
+        self.texts_at_once = max(LEAST_TEXTS, CACHE_BYTES // (4 * num_labels) // LEAST_TEXTS * LEAST_TEXTS)
+        parts = (friends, enemies, enemies, friends)
+        targets = torch.cat([edges[1].to(torch.int32) + part * num_labels for part, edges in enumerate(parts)])
+        sources = torch.cat([edges[0].to(torch.int32) + part % 2 * num_labels for part, edges in enumerate(parts)])
+        self.pattern = SparsePattern(targets, sources, (4 * num_labels, 2 * num_labels))
+
+
+def fused_update(
+    layers: Sequence[tuple[SparseNeighbourhood, Tensor]], entailment: Tensor, contradiction: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Update both channels by layers, one after the other, in one pass.
+
+    Args:
+        layers: of each layer the neighbourhoods and the weights, all four one after the other; see
+            `BalancedConv.full_graph` and `BalancedConv.subgraph`.
+        entailment: (texts, labels).
+        contradiction: (texts, labels).
+    """
+    for what in ("shape", "dtype", "device"):
+        if getattr(entailment, what) != getattr(contradiction, what):
+            raise ValueError(f"Both channels must have the same {what}.")
+    neighbourhoods, weights = zip(*layers, strict=True)
+    updated: tuple[Tensor, Tensor] = BalancedUpdate.apply(  # type: ignore[no-untyped-call]
+        entailment, contradiction, neighbourhoods, torch.is_grad_enabled(), *weights
+    )
+    return updated
 
 
 class BalancedUpdate(torch.autograd.Function):
@@ -59,15 +81,15 @@ class BalancedUpdate(torch.autograd.Function):
         ctx: Any,
         entailment: Tensor,
         contradiction: Tensor,
-        hoods: Sequence[SparseHood],
+        neighbourhoods: Sequence[SparseNeighbourhood],
         keep: bool,
         *weights: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Update both channels, (texts, labels), once a hood; `weights` are all four of a hood one after the other.
+        """Update both channels, (texts, labels), once a neighbourhood; `weights` are all four of each, in one.
 
         Nothing is kept for a backward if `keep` is false: in here one cannot see whether there will be one.
         """
-        at_once = min(hood.texts for hood in hoods)
+        at_once = min(each.texts_at_once for each in neighbourhoods)
         values = [own.detach() for own in weights]
         inputs = entailment.detach(), contradiction.detach()
         saved: list[Tensor] = []
@@ -76,8 +98,8 @@ class BalancedUpdate(torch.autograd.Function):
             states = inputs[0].new_empty(2, *inputs[0][place : place + at_once].shape[::-1])
             for into, channel in zip(states, inputs, strict=True):
                 _copy(into, channel[place : place + at_once].t())
-            for hood, own in zip(hoods, values, strict=True):
-                sums = hood.pattern.product(own, states.flatten(0, 1)).relu_().view(2, *states.shape)
+            for neighbourhood, own in zip(neighbourhoods, values, strict=True):
+                sums = neighbourhood.pattern.product(own, states.flatten(0, 1)).relu_().view(2, *states.shape)
                 saved += [states, sums] if keep else []
                 states = (sums[:, 0] + sums[:, 1]).add_(states)
             if len(entailment) <= at_once:
@@ -85,55 +107,55 @@ class BalancedUpdate(torch.autograd.Function):
             else:
                 updated[:, :, place : place + at_once] = states
         ctx.save_for_backward(*values, *saved)
-        ctx.hoods, ctx.at_once = hoods, at_once
-        ctx.is_turned = [channel.t().is_contiguous() and not channel.is_contiguous() for channel in inputs]
+        ctx.neighbourhoods, ctx.at_once = neighbourhoods, at_once
+        ctx.is_transposed = [channel.t().is_contiguous() and not channel.is_contiguous() for channel in inputs]
         return updated[0].t(), updated[1].t()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *of_updated: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of both channels and of the weights."""
-        hoods, at_once = ctx.hoods, ctx.at_once
-        values, saved = ctx.saved_tensors[: len(hoods)], list(ctx.saved_tensors[len(hoods) :])
+        neighbourhoods, at_once, layers = ctx.neighbourhoods, ctx.at_once, len(ctx.neighbourhoods)
+        values, saved = ctx.saved_tensors[:layers], list(ctx.saved_tensors[layers:])
         wants_states, wants_weights = any(ctx.needs_input_grad[:2]), any(ctx.needs_input_grad[4:])
         of_values = [torch.zeros_like(own) for own in values] if wants_weights else []
         by_column = [
-            hood.pattern.sorted_by_column(own) if wants_states or number else own
-            for number, (hood, own) in enumerate(zip(hoods, values, strict=True))
+            neighbourhood.pattern.sorted_by_column(own) if wants_states or number else own
+            for number, (neighbourhood, own) in enumerate(zip(neighbourhoods, values, strict=True))
         ]
-        # A gradient that lies as its states do need not be turned round again.
+        # A gradient that lies in memory as its states do need not be transposed again.
         of_states = [
-            (grad.new_empty(grad.shape[::-1]).t() if is_turned else grad.new_empty(grad.shape))
+            (grad.new_empty(grad.shape[::-1]).t() if is_transposed else grad.new_empty(grad.shape))
             if wants_states
             else None
-            for grad, is_turned in zip(of_updated, ctx.is_turned, strict=True)
+            for grad, is_transposed in zip(of_updated, ctx.is_transposed, strict=True)
         ]
         for place in range(0, len(of_updated[0]), at_once):
             grads = torch.stack([_labels_first(channel[place : place + at_once]) for channel in of_updated])
-            for number, hood in reversed(list(enumerate(hoods))):
-                states, sums = saved[2 * (place // at_once * len(hoods) + number) :][:2]
+            for number, neighbourhood in reversed(list(enumerate(neighbourhoods))):
+                states, sums = saved[2 * (place // at_once * layers + number) :][:2]
                 of_sums = torch.ops.aten.threshold_backward(grads[:, None].expand_as(sums), sums, 0)
                 flat = of_sums.flatten(0, 2)
                 if wants_weights:
-                    hood.pattern.add_sampled(of_values[number], flat, states.flatten(0, 1))
+                    neighbourhood.pattern.add_sampled(of_values[number], flat, states.flatten(0, 1))
                 if wants_states or number:
-                    said = hood.pattern.transposed_product(by_column[number], flat).view_as(states)
-                    grads = said.add_(grads)
-            for whole, found in zip(of_states, grads, strict=True):
-                if whole is not None:
-                    _copy(whole[place : place + at_once], found.t())
-        of_weights = of_values if wants_weights else [None] * len(hoods)
+                    through = neighbourhood.pattern.transposed_product(by_column[number], flat).view_as(states)
+                    grads = through.add_(grads)
+            for of_channel, grad in zip(of_states, grads, strict=True):
+                if of_channel is not None:
+                    _copy(of_channel[place : place + at_once], grad.t())
+        of_weights = of_values if wants_weights else [None] * layers
         return *of_states, None, None, *of_weights
 
 
 def _labels_first(states: Tensor) -> Tensor:
     """Return the transpose of (texts, labels), contiguous by texts."""
-    turned = states.t()
-    if turned.stride(1) == 1:
-        return turned
-    found = states.new_empty(turned.shape)
-    _copy(found, turned)
-    return found
+    transposed = states.t()
+    if transposed.stride(1) == 1:
+        return transposed
+    copied = states.new_empty(transposed.shape)
+    _copy(copied, transposed)
+    return copied
 
 
 def _copy(into: Tensor, states: Tensor) -> None:
@@ -141,7 +163,7 @@ def _copy(into: Tensor, states: Tensor) -> None:
     if states.numel() < LARGE:
         into.copy_(states)
         return
-    # torch turns a whole matrix round in one thread, but a part of one in all.
+    # torch transposes a whole matrix in one thread, but a part of one in all.
     along = int(states.shape[1] > states.shape[0])
     for place, part in zip(into.tensor_split(2, along), states.tensor_split(2, along), strict=True):
         place.copy_(part)

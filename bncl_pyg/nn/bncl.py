@@ -6,26 +6,35 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.graph import Neighbourhood
-from bncl_pyg.nn.balanced_conv import BalancedConv, Path, update
+from bncl_pyg.nn.balanced_conv import Backend, BalancedConv
+from bncl_pyg.nn.balanced_update import fused_update
 
 
 class BNCL(torch.nn.Module):
-    """Balanced updates over K hops; layer k uses the neighbourhoods at hop k.
+    r"""Balanced updates over K hops; layer k uses the neighbourhoods at hop k.
+
+    .. math::
+        (h^{(0)}, \bar{h}^{(0)}) = (q, \bar{q}), \quad
+        (h^{(k)}, \bar{h}^{(k)}) = \mathrm{BalancedConv}_k(h^{(k-1)}, \bar{h}^{(k-1)}), \quad
+        (p, \bar{p}) = (h^{(K)}, \bar{h}^{(K)})
+
+    .. code-block:: python
+
+        model = BNCL(balanced_neighbourhoods(graph)).to(device)
+        p, against = model(entailment, contradiction)
 
     Args:
-        neighbourhoods: of hops 1 … K.
-        path: how each layer computes; see `BalancedConv`.
+        neighbourhoods: of hops 1 … K, as `balanced_neighbourhoods` returns them.
+        backend: how each layer computes; see `BalancedConv`.
 
     Shapes:
         - **input:** entailment q (texts, labels), contradiction q̄ (texts, labels)
         - **output:** p (texts, labels), p̄ (texts, labels)
     """
 
-    def __init__(self, neighbourhoods: Sequence[Neighbourhood], path: Path = "auto") -> None:
+    def __init__(self, neighbourhoods: Sequence[Neighbourhood], backend: Backend = "auto") -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList(
-            BalancedConv(*hood.edge_indices(), labels=hood.friends.shape[0], path=path) for hood in neighbourhoods
-        )
+        self.layers = torch.nn.ModuleList(BalancedConv(one, backend=backend) for one in neighbourhoods)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw all weights anew."""
@@ -35,18 +44,18 @@ class BNCL(torch.nn.Module):
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels hop by hop."""
         layers = [layer for layer in self.layers if isinstance(layer, BalancedConv)]
-        if layers and all(layer.path == "sparse" for layer in layers):
-            return update([layer.whole() for layer in layers], entailment, contradiction)
+        if layers and all(layer.backend == "sparse" for layer in layers):
+            return fused_update([layer.full_graph() for layer in layers], entailment, contradiction)
         for layer in layers:
             entailment, contradiction = layer(entailment, contradiction)
         return entailment, contradiction
 
     def of_candidates(self, entailment: Tensor, contradiction: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-        """Update texts of which only some labels are known, on the labels that occur and those they hear from.
+        """Update texts of which only some labels are known, on the labels that occur and the sources of their messages.
 
         A label that is not a text's candidate is unknown, not false: it starts with neither entailment nor
-        contradiction, can carry on what it hears, and is not returned. Labels that can say nothing to any candidate,
-        not even from hop to hop, are left out; what is returned is what the whole graph would give.
+        contradiction, can pass on the messages it gets, and is not returned. Labels that no path leads from to any
+        candidate are left out; what is returned is what the whole graph would give.
 
         Args:
             entailment: (texts, candidates).
@@ -55,11 +64,11 @@ class BNCL(torch.nn.Module):
         """
         layers = [layer for layer in self.layers if isinstance(layer, BalancedConv)]
         chosen = torch.unique(candidates)
-        # What is no candidate has nothing to say at the first hop.
+        # A label that is no candidate has no state, and so no message, at the first hop.
         for layer in reversed(layers[1:]):
             chosen = torch.unique(torch.cat([chosen, layer.sources(chosen)]))
         places = torch.searchsorted(chosen, candidates.contiguous())
         shape = len(candidates), len(chosen)
         states = [scores.new_zeros(shape).scatter(1, places, scores) for scores in (entailment, contradiction)]
-        p, against = update([layer.among(chosen) for layer in layers], *states)
+        p, against = fused_update([layer.subgraph(chosen) for layer in layers], *states)
         return p.gather(1, places), against.gather(1, places)

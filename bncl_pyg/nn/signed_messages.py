@@ -12,10 +12,15 @@ from bncl_pyg.sparse import SparsePattern
 
 
 class SignedMessages(MessagePassing):
-    r"""What a label hears from its friends and enemies: :math:`m_v = \sum_{u ∈ N_v} w_{uv} z_u`.
+    r"""The weighted messages of a label's friends and enemies: :math:`m_v = \sum_{u ∈ N_v} w_{uv} z_u`.
 
-    Unlike `BalancedConv`, a friend may turn out to be a rival: labels that mean nearly the same often exclude each
-    other. With all weights at 0, which is where training begins, nothing is said.
+    Unlike in `BalancedConv`, a friend may turn out to be a rival: labels that mean nearly the same often exclude each
+    other. Training begins with all weights at 0, so that all messages are 0.
+
+    .. code-block:: python
+
+        edge_index, are_friends = graph.message_edges()
+        messages = SignedMessages(edge_index, graph.num_nodes)(z)
 
     Args:
         edge_index: from u to v, (2, edges), sorted by target, then source, each edge once.
@@ -28,38 +33,43 @@ class SignedMessages(MessagePassing):
 
     def __init__(self, edge_index: Tensor, labels: int) -> None:
         super().__init__(aggr="sum", node_dim=1)
-        self.edge_index, self.labels = edge_index, labels
+        self.labels = labels
+        self.register_buffer("edge_index", edge_index, persistent=False)
+        self.edge_index: Tensor
         self.weight = torch.nn.Parameter(torch.zeros(edge_index.shape[1]))
         self._pattern = SparsePattern(edge_index[1], edge_index[0], (labels, labels))
 
     def forward(self, states: Tensor, weight: Tensor | None = None, pairs: Pairs | None = None) -> Tensor:
-        """Return what every label hears.
+        """Return the sum of every label's messages.
 
         Args:
             states: (texts, labels), or of some pairs.
             weight: other weights than its own.
-            pairs: which pairs the states are of; all, if not given. Labels that are not a text's candidates say nothing
-                of it and hear nothing.
+            pairs: which pairs the states are of; all, if not given. A label that is not a text's candidate neither
+                sends nor gets messages there.
         """
         weight = self.weight if weight is None else weight
         routes = None if pairs is None else pairs.routes(self.edge_index)
         if routes is not None:
-            said = weight[routes.edges] * states.flatten()[routes.sources]
-            return torch.zeros_like(states).flatten().index_add(0, routes.targets, said).view_as(states)
-        heard: Tensor = _Product.apply(weight, states, self._pattern)  # type: ignore[no-untyped-call]
-        return heard
+            sent = weight[routes.edges] * states.flatten()[routes.sources]
+            return torch.zeros_like(states).flatten().index_add(0, routes.targets, sent).view_as(states)
+        sums: Tensor = _SparseProduct.apply(weight, states, self._pattern)  # type: ignore[no-untyped-call]
+        return sums
 
     def definition(self, states: Tensor) -> Tensor:
         """Return the same by gathering and scattering: the readable definition."""
-        heard: Tensor = self.propagate(self.edge_index, x=states, size=(self.labels, self.labels))
-        return heard
+        sums: Tensor = self.propagate(self.edge_index, x=states, size=(self.labels, self.labels))
+        return sums
 
     def message(self, x_j: Tensor) -> Tensor:
         """Weigh the states of the edges' sources; (texts, edges)."""
         return self.weight * x_j
 
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(labels={self.labels}, edges={self.edge_index.size(1)})"
 
-class _Product(torch.autograd.Function):
+
+class _SparseProduct(torch.autograd.Function):
     """A sparse product that is differentiable in the weights without any dense (labels × labels) matrix."""
 
     @staticmethod

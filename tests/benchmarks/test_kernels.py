@@ -28,7 +28,7 @@ def test_all_ways_compute_the_same_layer(way: str) -> None:
         pytest.skip("torch-sparse is an optional backend")
     torch.manual_seed(0)
     layer = Layer(120, 500)
-    assert layer.conv.path == "sparse"
+    assert layer.conv.backend == "sparse"
     assert layer.difference(layer.step(way)) < 1e-4
 
 

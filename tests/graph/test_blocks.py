@@ -11,18 +11,7 @@ import torch
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph import (
-    BlockLog,
-    LabelVectors,
-    SignedLabelGraph,
-    build_graph,
-    edges,
-    embed_labels,
-    embeddings,
-    prune,
-    work_folder,
-)
-from bncl_pyg.graph.blocks import Arrays, Work, hash_of
+from bncl_pyg.graph import BlockLog, LabelVectors, SignedLabelGraph, build_graph, embed_labels, work_folder
 
 LABELS = LabelSet(*(tuple(f"l{place}" for place in range(50)) for _ in range(2)))
 VECTORS = LabelVectors(np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32), "random")
@@ -30,8 +19,8 @@ VECTORS = LabelVectors(np.random.default_rng(0).normal(size=(50, 6)).astype(np.f
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edges, "MOST_ROWS", 9)
-    monkeypatch.setattr(prune, "MOST_ROWS", 11)
+    monkeypatch.setattr("bncl_pyg.graph.edges.MOST_ROWS", 9)
+    monkeypatch.setattr("bncl_pyg.graph.prune.MOST_ROWS", 11)
 
 
 class StoppedError(Exception):
@@ -39,7 +28,7 @@ class StoppedError(Exception):
 
 
 def stop_after(blocks: int) -> "list[BlockLog]":
-    """A list of what is told that stops the build after so many finished blocks."""
+    """A list of what is reported that stops the build after so many finished blocks."""
 
     class Seen(list[BlockLog]):
         def append(self, entry: BlockLog) -> None:
@@ -92,9 +81,9 @@ def test_progress_counts_every_stage() -> None:
 def test_other_options_start_anew_and_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     build_graph(LABELS, VECTORS, neighbours=4, work=tmp_path)
     with caplog.at_level(logging.INFO):
-        found = build_graph(LABELS, VECTORS, neighbours=5, work=tmp_path)
+        graph = build_graph(LABELS, VECTORS, neighbours=5, work=tmp_path)
     assert caplog.messages == ["nearest: 6 finished blocks are of other labels or options; this stage starts anew."]
-    assert same(found, build_graph(LABELS, VECTORS, neighbours=5))
+    assert same(graph, build_graph(LABELS, VECTORS, neighbours=5))
     other = LabelVectors(VECTORS.vectors[::-1].copy(), "other")
     assert same(build_graph(LABELS, other, neighbours=5, work=tmp_path), build_graph(LABELS, other, neighbours=5))
 
@@ -110,7 +99,7 @@ def test_a_damaged_block_is_made_again(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def test_encoded_labels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "LABELS_A_BLOCK", 2)
+    monkeypatch.setattr("bncl_pyg.graph.embeddings.LABELS_A_BLOCK", 2)
     labels = LabelSet(*(("gold", "silver", "wheat", "corn", "oil") for _ in range(2)))
     whole = embed_labels(labels)
     seen = stop_after(2)
@@ -153,41 +142,43 @@ def test_somebody_elses_folder_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / ".g.blocks" / "diary.txt").read_text() == "mine"
 
 
-def test_a_killed_process_loses_at_most_one_block(tmp_path: Path) -> None:
-    """A real process is killed in the middle of its fourth block."""
-    code = (
-        "import sys, time\n"
-        "from pathlib import Path\n"
-        "import numpy as np\n"
-        "from bncl_pyg.graph.blocks import Work, work_folder\n"
-        "def compute(number):\n"
-        "    if number == 3:\n"
-        "        print('in the fourth', flush=True)\n"
-        "        time.sleep(600)\n"
-        "    return {'number': np.array([number])}\n"
-        "with work_folder(Path(sys.argv[1])) as work:\n"
-        "    list(Work(work).blocks('stage', 'x' * 64, 6, compute))\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, tmp_path / "g"], stdout=subprocess.PIPE, text=True)
+KILLED = """
+import sys, time
+from pathlib import Path
+import numpy as np
+import bncl_pyg.graph.edges
+from bncl_pyg.graph import LabelVectors, build_graph, work_folder
+
+bncl_pyg.graph.edges.MOST_ROWS = 9
+
+def wait_in_the_fourth(entry):
+    if entry.finished == 3:
+        print("three are finished", flush=True)
+        time.sleep(600)
+
+vectors = np.load(sys.argv[2])
+with work_folder(Path(sys.argv[1])) as work:
+    names = [f"l{place}" for place in range(50)]
+    build_graph(names, LabelVectors(vectors, "random"), neighbours=4, work=work, progress=wait_in_the_fourth)
+"""
+
+
+def test_a_killed_process_loses_no_finished_block(tmp_path: Path) -> None:
+    """A real process is killed after its third block."""
+    np.save(tmp_path / "vectors.npy", VECTORS.vectors)
+    command = [sys.executable, "-c", KILLED, tmp_path / "g", tmp_path / "vectors.npy"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process.stdout:
-        assert process.stdout.readline() == "in the fourth\n"
+        assert process.stdout.readline() == "three are finished\n"
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    made = []
-
-    def compute(number: int) -> Arrays:
-        made.append(number)
-        return {"number": np.array([number])}
-
     with work_folder(tmp_path / "g") as work:
-        found = [int(block["number"][0]) for block in Work(work).blocks("stage", "x" * 64, 6, compute)]
-    assert found == [0, 1, 2, 3, 4, 5]
-    assert made == [3, 4, 5]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_hashes_tell_apart() -> None:
-    ones = np.ones(4, dtype=np.float32)
-    parts = [(ones,), (ones.reshape(2, 2),), (ones.astype(np.int32),), (ones, 1), (ones, "1"), ("ab", "c"), ("a", "bc")]
-    assert len({hash_of(*part) for part in parts}) == len(parts)
+        before = computed(work)
+        assert len(before) == 3
+        graph = build_graph(LABELS, VECTORS, neighbours=4, work=work)
+        after = computed(work)
+        assert len(after) == 6
+        assert {file: after[file] for file in before} == before
+    assert same(graph, build_graph(LABELS, VECTORS, neighbours=4))
+    assert [file.name for file in tmp_path.iterdir()] == ["vectors.npy"]

@@ -5,7 +5,7 @@ import pytest
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph import LabelVectors, build, build_graph, default_graph, edges
+from bncl_pyg.graph import LabelVectors, build_graph, default_graph, embed_labels
 
 
 def labels_of(count: int) -> LabelSet:
@@ -15,7 +15,7 @@ def labels_of(count: int) -> LabelSet:
 
 @pytest.mark.parametrize("block", [3, 1024])
 def test_edges_are_the_tails_of_all_distinct_pairs(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edges, "MOST_ROWS", block)
+    monkeypatch.setattr("bncl_pyg.graph.edges.MOST_ROWS", block)
     vectors = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
     graph = build_graph(labels_of(20), LabelVectors(vectors, "random"), (10, 90))
 
@@ -71,9 +71,9 @@ def test_neighbours_go_round_labels_without_vector() -> None:
     assert (graph.edge_index == expected).all()
     assert (graph.edge_sign == whole.edge_sign).all()
     assert graph.provenance["neighbours"] == 3
-    for hood in graph.pruned:
-        assert 3 not in hood.friends.indices
-        assert 3 not in hood.enemies.indices
+    for neighbourhood in graph.pruned:
+        assert 3 not in neighbourhood.friends.indices
+        assert 3 not in neighbourhood.enemies.indices
 
 
 def test_options_that_make_no_sense() -> None:
@@ -98,11 +98,25 @@ def test_very_many_names_are_not_all_shown(caplog: pytest.LogCaptureFixture) -> 
     assert len(graph.provenance["labels_without_vector"]) == 30
 
 
-def test_the_graph_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("gold", "silver", "wheat", "corn", "oil", "gas", "ship", "money")
-    labels = LabelSet(names, names)
-    assert default_graph(labels).provenance["percentiles"] == [5, 95]
-    monkeypatch.setattr(build, "FEW_LABELS", 7)
-    monkeypatch.setattr(build, "NEIGHBOURS", 2)
-    graph = default_graph(labels)
+NAMES = ["gold", "silver", "wheat", "corn", "oil", "gas", "ship", "money"]
+
+
+def test_the_graph_where_none_is_given() -> None:
+    assert default_graph(NAMES).provenance["percentiles"] == [5, 95]
+    graph = default_graph(NAMES, few_labels=7, neighbours=2)
     assert (graph.provenance["neighbours"], graph.provenance["max_neighbours"], len(graph.pruned)) == (2, 2, 2)
+
+
+def test_a_graph_from_a_list_of_names_in_one_call() -> None:
+    expected = build_graph(LabelSet(tuple(NAMES), tuple(NAMES)), embed_labels(NAMES), (20, 80))
+    for labels in (NAMES, {name: name for name in NAMES}, LabelSet(tuple(NAMES), tuple(NAMES))):
+        graph = build_graph(labels, percentiles=(20, 80))
+        assert graph.label_names == NAMES
+        assert (graph.edge_index == expected.edge_index).all()
+        assert graph.provenance["embeddings"] == "embedded"
+    joined = {frozenset(pair) for pair in zip(*graph.pos_edge_index.tolist(), strict=True)}
+    assert frozenset({0, 1}) in joined  # gold and silver
+    described = build_graph({"g": "Gold", "s": "Silver", "w": "Wheat"}, percentiles=(30, 70))
+    assert described.label_names == ["g", "s", "w"]
+    with pytest.raises(TypeError, match="but the string 'gold' is given"):
+        build_graph("gold")

@@ -1,8 +1,11 @@
+import json
 from pathlib import Path
 
 import networkx as nx
 import pytest
 import torch
+from torch_geometric import EdgeIndex
+from torch_geometric.nn import SignedConv
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph import SignedLabelGraph
@@ -35,10 +38,50 @@ def test_folder_round_trip(graph: SignedLabelGraph, tmp_path: Path) -> None:
     assert again.provenance == graph.provenance
     with pytest.raises(InputError, match="already exists"):
         graph.save(tmp_path / "g")
+
+
+def test_a_damaged_file_is_named(graph: SignedLabelGraph, tmp_path: Path) -> None:
+    graph.save(tmp_path / "g")
     content = (tmp_path / "g" / "graph.safetensors").read_bytes()
     (tmp_path / "g" / "graph.safetensors").write_bytes(content[:-1] + b"x")
-    with pytest.raises(InputError, match=r"graph\.safetensors is missing or damaged"):
+    with pytest.raises(InputError, match=r"graph\.safetensors"):
         SignedLabelGraph.load(tmp_path / "g")
+
+
+def test_labels_that_were_swapped_are_found_out(graph: SignedLabelGraph, tmp_path: Path) -> None:
+    graph.save(tmp_path / "g")
+    file = tmp_path / "g" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    first, second, *others = manifest["labels"]
+    file.write_text(json.dumps(manifest | {"labels": [second, first, *others]}, indent=2, ensure_ascii=False) + "\n")
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        SignedLabelGraph.load(tmp_path / "g")
+
+
+def test_edges_as_pygs_signed_layers_take_them(graph: SignedLabelGraph) -> None:
+    for edges, sign in ((graph.pos_edge_index, 1), (graph.neg_edge_index, -1)):
+        assert edges.shape == (2, 2 * graph.count(sign))
+        assert torch.equal(edges, graph.edge_index[:, graph.edge_sign == sign])
+    x = torch.randn(6, 4)
+    out = SignedConv(4, 3, first_aggr=True)(x, graph.pos_edge_index, graph.neg_edge_index)
+    assert out.shape == (6, 6)
+
+
+def test_your_own_edges(graph: SignedLabelGraph) -> None:
+    shuffled = graph.pos_edge_index[:, torch.randperm(graph.pos_edge_index.size(1))]
+    for friends in (shuffled, EdgeIndex(shuffled, sparse_size=(6, 6))):
+        mine = SignedLabelGraph.from_edge_index(friends, graph.neg_edge_index, label_names=graph.label_names)
+        assert mine.label_names == graph.label_names
+        assert torch.equal(mine.edge_index, graph.edge_index)
+        assert torch.equal(mine.edge_sign, graph.edge_sign)
+        assert torch.equal(mine.edge_weight, graph.edge_sign.float())
+    without = SignedLabelGraph.from_edge_index(graph.pos_edge_index, torch.empty(2, 0, dtype=torch.int64), num_nodes=8)
+    assert without.label_names == list("01234567")
+    assert without.neg_edge_index.shape == (2, 0)
+    with pytest.raises(InputError, match="There are 6 nodes but 2 label names"):
+        SignedLabelGraph.from_edge_index(graph.pos_edge_index, graph.neg_edge_index, 6, ["a", "b"])
+    with pytest.raises(InputError, match="must hold whole numbers"):
+        SignedLabelGraph.from_edge_index(graph.pos_edge_index.float(), graph.neg_edge_index)
 
 
 def test_networkx_and_graphml_round_trip(graph: SignedLabelGraph, tmp_path: Path) -> None:

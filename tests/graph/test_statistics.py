@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, graph_statistics, statistics
+from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods, graph_statistics
 
 
 def test_a_graph_by_hand() -> None:
@@ -63,7 +63,7 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch)
     nx.set_edge_attributes(star, 1, "sign")
     graph = SignedLabelGraph.from_networkx(star)
     assert graph_statistics(graph, hops=2).left_out == []
-    monkeypatch.setattr(statistics, "MOST_STEPS", 900)  # the centre alone has 30 × 30
+    monkeypatch.setattr("bncl_pyg.graph.statistics.MOST_STEPS", 900)  # the centre alone has 30 × 30
     found = graph_statistics(graph, hops=3)
     assert found.triangles is None
     assert found.balanced_triangles is None
@@ -72,13 +72,14 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch)
         "Hop 2 is not counted, because ",
         "Triangles are not counted, bec",
     ]
-    monkeypatch.setattr(statistics, "MOST_STEPS", 1000)
-    monkeypatch.setattr(statistics, "MOST_ENTRIES", 900)
+    assert "build the graph with max_neighbours=10" in found.warnings()[0]
+    monkeypatch.setattr("bncl_pyg.graph.statistics.MOST_STEPS", 1000)
+    monkeypatch.setattr("bncl_pyg.graph.statistics.MOST_ENTRIES", 900)
     assert graph_statistics(graph, hops=3, triangles=False).left_out[0].startswith("Hop 2")
 
 
 def test_a_pruned_graph_is_described_by_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "MOST_STEPS", 0)
+    monkeypatch.setattr("bncl_pyg.graph.statistics.MOST_STEPS", 0)
     star = nx.star_graph(30)
     nx.set_edge_attributes(star, 1, "sign")
     graph = SignedLabelGraph.from_networkx(star)

@@ -1,5 +1,8 @@
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
 from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.nn import SignedMessages
@@ -7,13 +10,18 @@ from bncl_pyg.nn import SignedMessages
 
 @pytest.fixture
 def messages(graph: SignedLabelGraph) -> SignedMessages:
-    found = SignedMessages(graph.edge_index, graph.num_nodes)
+    layer = SignedMessages(graph.edge_index, graph.num_nodes)
     with torch.no_grad():
-        found.weight.copy_(torch.randn(len(found.weight), generator=torch.Generator().manual_seed(0)))
-    return found
+        layer.weight.copy_(torch.randn(len(layer.weight), generator=torch.Generator().manual_seed(0)))
+    return layer
 
 
-def test_at_first_nothing_is_said(graph: SignedLabelGraph) -> None:
+def test_repr_and_shape(messages: SignedMessages) -> None:
+    assert repr(messages) == "SignedMessages(labels=6, edges=16)"
+    assert messages(torch.ones(3, 6)).shape == (3, 6)
+
+
+def test_at_first_all_messages_are_zero(graph: SignedLabelGraph) -> None:
     assert not SignedMessages(graph.edge_index, 6)(torch.ones(3, 6)).any()
 
 
@@ -27,13 +35,33 @@ def test_the_product_is_its_definition(messages: SignedMessages) -> None:
 
 
 def test_gradients_are_those_of_the_definition(messages: SignedMessages) -> None:
-    found = []
+    gradients = []
     for way in (messages.forward, messages.definition):
         states = torch.randn(7, 6, generator=torch.Generator().manual_seed(1)).requires_grad_()
         messages.weight.grad = None
         way(states).square().sum().backward()  # type: ignore[operator]
         assert messages.weight.grad is not None
         assert states.grad is not None
-        found.append((messages.weight.grad.clone(), states.grad))
-    assert torch.allclose(found[0][0], found[1][0], atol=1e-5)
-    assert torch.allclose(found[0][1], found[1][1], atol=1e-5)
+        gradients.append((messages.weight.grad.clone(), states.grad))
+    assert torch.allclose(gradients[0][0], gradients[1][0], atol=1e-5)
+    assert torch.allclose(gradients[0][1], gradients[1][1], atol=1e-5)
+
+
+def test_only_the_weights_are_its_state_and_everything_moves(
+    messages: SignedMessages, tensors_in: Callable[[object], list[Tensor]]
+) -> None:
+    assert list(messages.state_dict()) == ["weight"]
+    messages.to("meta")
+    assert {tensor.device.type for tensor in tensors_in(messages)} == {"meta"}
+    assert messages(torch.ones(3, 6, device="meta")).device.type == "meta"
+
+
+def test_new_tensors_are_made_where_the_states_are(messages: SignedMessages) -> None:
+    states = torch.randn(7, 6, generator=torch.Generator().manual_seed(1))
+    expected = messages(states)
+    with torch.device("meta"):
+        again = messages(states)
+        again.sum().backward()
+    assert torch.equal(again, expected)
+    assert messages.weight.grad is not None
+    assert messages.weight.grad.device.type == "cpu"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
-from bncl_pyg.nn import BNCL
+from bncl_pyg.nn import BNCL, Backend
 
 ENTAILMENT = [[0.3, 0.8, 0.3, 0.1, 0.3, 0.1]]
 CONTRADICTION = [[0.3, 0.1, 0.3, 0.8, 0.3, 0.7]]
@@ -40,16 +40,16 @@ def test_neighbourhoods_at_two_hops(toy: SignedLabelGraph) -> None:
                 assert counts[u, v] == counts[v, u] == expected.get(("ABCDEF"[u], "ABCDEF"[v]), 0)
 
 
-@pytest.mark.parametrize("path", ["message", "sparse", "dense"])
-def test_states_hop_by_hop(toy: SignedLabelGraph, path: str) -> None:
-    model = BNCL(balanced_neighbourhoods(toy), path)  # type: ignore[arg-type]
+@pytest.mark.parametrize("backend", ["message", "sparse", "dense"])
+def test_states_hop_by_hop(toy: SignedLabelGraph, backend: Backend) -> None:
+    model = BNCL(balanced_neighbourhoods(toy), backend)
     first, second = model.layers
     with torch.no_grad():
         for weight in second.parameters():
             weight.fill_(0.1)
         for weight in first.parameters():
             weight.fill_(0.2)
-        first.weights()[2].fill_(0.3)  # type: ignore[operator] # what enemies' entailment says
+        first.weights()[2].fill_(0.3)  # type: ignore[operator] # W⁻, of the enemies' entailment
     states = torch.tensor(ENTAILMENT), torch.tensor(CONTRADICTION)
     assert predicted(states) == "B"
     one = first(*states)
