@@ -18,13 +18,14 @@ from typing import Annotated
 import typer
 
 from benchmarks.quality.datasets import DataSet
-from benchmarks.quality.pages import write_pages
+from benchmarks.quality.pages import Outcomes, as_markdown, calibrated, summary_page
 from benchmarks.quality.plan import FREE, RECIPES, SETFIT, TAUGHT, Trial, all_trials
+from benchmarks.quality.plots import plot_levels, plot_reliability
 from benchmarks.quality.records import Records
 from benchmarks.quality.workers import measured
 from benchmarks.results import FOLDER
 from bncl_pyg.errors import InputError
-from bncl_pyg.persistence import folder_lock
+from bncl_pyg.persistence import folder_lock, read_json, write_bytes
 
 DATASETS = ("reuters21578", "stackex-cooking", "goemotions", "debtags")
 
@@ -52,7 +53,7 @@ def main(
             records = Records(out / f"quality-{dataset.name}.json", dataset.about, epochs)
             plan = [trial for trial in all_trials(dataset.default_vectors) if trial.method in chosen]
             _measure(dataset, records, list(records.todo(plan, seeds)), workers, minutes)
-        write_pages(out)
+        _write_pages(out)
 
 
 def _measure(
@@ -72,6 +73,20 @@ def _measure(
         else:
             records.add(trial, seed, outcome)
             typer.echo(f"{line}: {' '.join(f'{value:.3f}' for value in outcome.metrics)}")
+
+
+def _write_pages(folder: Path) -> None:
+    """Make all pages and plots anew from the JSON files in the folder."""
+    found = []
+    for path in sorted(folder.glob("quality-*.json")):
+        outcomes = Outcomes(read_json(path))
+        write_bytes(path.with_suffix(".md"), as_markdown(outcomes).encode())
+        plot_levels(outcomes, path.with_name(f"{path.stem}-levels.png"))
+        if calibrated(outcomes):
+            plot_reliability(outcomes, path.with_name(f"{path.stem}-reliability.png"))
+        found.append(outcomes)
+    if found:
+        write_bytes(folder / "quality.md", summary_page(found).encode())
 
 
 def _methods(wanted: str | None) -> set[str]:

@@ -1,9 +1,8 @@
-"""From the JSON files of outcomes to Markdown pages and plots, and from nothing else."""
+"""From the JSON files of outcomes to Markdown pages, and from nothing else."""
 
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from benchmarks.quality.plan import (
 from benchmarks.quality.printed import STAND_IN, printed
 from benchmarks.results import markdown_table
 from bncl_pyg.evaluation import Metrics, Reliability
-from bncl_pyg.persistence import read_json, write_bytes
 
 HEADLINE = ("ebF1", "miF1", "maF1")
 LITERAL = (
@@ -113,22 +111,6 @@ class Outcomes:
         """Return the trials of baselines that were measured at a level."""
         trials = (baseline_trial(name, level) for name in (FREE if level == "0" else TAUGHT))
         return [trial for trial in trials if trial in self.trials]
-
-
-def write_pages(folder: Path) -> None:
-    """Make all pages and plots anew from the JSON files in the folder."""
-    from benchmarks.quality.plots import plot_levels, plot_reliability
-
-    found = []
-    for path in sorted(folder.glob("quality-*.json")):
-        outcomes = Outcomes(read_json(path))
-        write_bytes(path.with_suffix(".md"), as_markdown(outcomes).encode())
-        plot_levels(outcomes, path.with_name(f"{path.stem}-levels.png"))
-        if calibrated(outcomes):
-            plot_reliability(outcomes, path.with_name(f"{path.stem}-reliability.png"))
-        found.append(outcomes)
-    if found:
-        write_bytes(folder / "quality.md", summary_page(found).encode())
 
 
 def as_markdown(outcomes: Outcomes) -> str:

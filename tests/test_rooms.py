@@ -1,0 +1,370 @@
+"""The house goes one way: who may import whom, drawn from the source, also inside functions and for types only."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[1]
+LIBRARY, COMMANDS = "bncl_pyg", "bncl_cli"
+ROOMS = (
+    "errors",
+    "demo",
+    "persistence",
+    "corpus",
+    "priors",
+    "scorers",
+    "sparse",
+    "features",
+    "graph",
+    "nn",
+    "training",
+    "estimator",
+    "evaluation",
+)
+"""From the lowest to the highest: a room imports only those before it. CONTRIBUTING.md says what each holds."""
+LEAVES = ("errors", "demo")
+"""These import nothing of ours."""
+OUTSIDE = {
+    COMMANDS: (LIBRARY,),
+    "benchmarks": (LIBRARY,),
+    "examples": (LIBRARY,),
+    "tests": (LIBRARY, COMMANDS, "benchmarks"),
+}
+"""What stands around the library, and which of our packages it may import besides itself."""
+HEAVY = ("transformers", "gensim", "matplotlib", "onnxruntime", "faiss", "pyarrow")
+"""What takes long to import, or may not be installed: imported where it is used."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of one of our modules.
+
+    Args:
+        where: file and line.
+        module: who imports.
+        target: the module that is imported, or that a name is imported from.
+        name: what is imported from it; empty for the module itself.
+    """
+
+    where: str
+    module: str
+    target: str
+    name: str = ""
+
+    @property
+    def outside(self) -> str:
+        """The package that imports."""
+        return self.module.split(".")[0]
+
+    @property
+    def room(self) -> str:
+        """The room that imports; empty for the library's front door and for what stands around the library."""
+        return room_of(self.module)
+
+    @property
+    def target_room(self) -> str:
+        """The room that is imported; empty for the front door and for what is not of the library."""
+        return room_of(self.target)
+
+
+class House:
+    """The modules of a source tree and what they import of each other."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.files = dict(sorted(_modules(top)))
+        self.doors = {module for module, path in self.files.items() if path.name == "__init__.py"}
+        self.imports = [entry for module, path in self.files.items() for entry in self._imports(module, path, top)]
+
+    def _imports(self, module: str, path: Path, top: Path) -> Iterator[Import]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            where = f"{path.relative_to(top)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Import):
+                found = [(alias.name, "") for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                start = self._absolute(module, node)
+                found = [self._module_or_name(start, alias.name) for alias in node.names]
+            elif isinstance(node, ast.Call) and _is_import_module(node):
+                found = [(argument.value, "") for argument in node.args[:1] if isinstance(argument, ast.Constant)]
+            else:
+                continue
+            for target, name in found:
+                if target.split(".")[0] in (LIBRARY, *OUTSIDE):
+                    yield Import(where, module, target, name)
+
+    def _absolute(self, module: str, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = module.split(".")
+        start = parts[: len(parts) - node.level + (module in self.doors)]
+        return ".".join([*start, *([node.module] if node.module else [])])
+
+    def _module_or_name(self, start: str, name: str) -> tuple[str, str]:
+        """Tell `from room import module` from `from room import function`, also where both have the same name."""
+        inner = f"{start}.{name}"
+        is_module = inner in self.files and not (start in self.doors and name in self._offered(start))
+        return (inner, "") if is_module else (start, name)
+
+    def unknown_rooms(self) -> Iterator[str]:
+        """Yield what lies in the library and has no place in the order."""
+        for room in sorted({room_of(module) for module in self.files} - {""}):
+            if room not in ROOMS:
+                yield f"{LIBRARY}/{room}: this room has no place in the order; add it to ROOMS where it belongs."
+
+    def back_edges(self) -> Iterator[str]:
+        """Yield imports of a higher room, of the front door from within, and of what stands around."""
+        for entry in self.imports:
+            target = entry.target.split(".")[0]
+            if entry.outside != LIBRARY:
+                if target not in (entry.outside, *OUTSIDE[entry.outside]):
+                    yield f"{entry.where}: {entry.outside} may not import {target}."
+            elif target != LIBRARY:
+                yield f"{entry.where}: the library may not import {target}."
+            elif not entry.room or entry.room == entry.target_room:
+                continue  # the front door imports all rooms
+            elif not entry.target_room:
+                yield f"{entry.where}: inside the library, import from the room, not from {LIBRARY} itself."
+            elif entry.room in LEAVES:
+                yield f"{entry.where}: {entry.room} imports nothing of the library, but here {entry.target}."
+            elif {entry.room, entry.target_room} <= set(ROOMS) and _place(entry.target_room) > _place(entry.room):
+                yield f"{entry.where}: {entry.room} imports {entry.target_room}, which is a higher room."
+
+    def past_doors(self) -> Iterator[str]:
+        """Yield imports of a room's module from outside, of what its door does not offer, and of private names."""
+        for entry in self.imports:
+            if entry.name.startswith("_") and not entry.name.startswith("__"):
+                yield f"{entry.where}: '{entry.name}' is private to {entry.target}."
+            if not entry.target_room:
+                continue
+            if entry.room == entry.target_room or _tests_of(entry.module) == entry.target_room:
+                if entry.target == f"{LIBRARY}.{entry.room}":
+                    yield f"{entry.where}: inside a room, import from the module, not from the door {entry.target}."
+            elif entry.target not in self.doors and entry.target.count(".") > 1:
+                yield f"{entry.where}: {entry.target} lies behind the door; import from {self._door(entry.target)}."
+            elif entry.name and entry.target in self.doors and entry.name not in self._offered(entry.target):
+                yield f"{entry.where}: {entry.target} does not offer '{entry.name}' (it is not in its __all__)."
+
+    def cycles(self) -> Iterator[str]:
+        """Yield circles of modules; a door, which imports its room's modules, is left out."""
+        graph: dict[str, set[str]] = {}
+        for entry in self.imports:
+            if not {entry.module, entry.target} & self.doors:
+                graph.setdefault(entry.module, set()).add(entry.target)
+        while circle := _circle(graph):
+            edges = list(pairwise(circle))
+            lines = [next(e.where for e in self.imports if (e.module, e.target) == edge) for edge in edges]
+            yield f"These import each other: {' → '.join(circle)} ({', '.join(lines)})."
+            graph[edges[0][0]].remove(edges[0][1])
+
+    def _door(self, module: str) -> str:
+        while module not in self.doors:
+            module = module.rpartition(".")[0]
+        return module
+
+    def _offered(self, door: str) -> set[str]:
+        """Return what a door offers: its `__all__`, or, where it has none, what it defines and imports."""
+        content = ast.parse(self.files[door].read_text(encoding="utf-8")).body
+        assigned = {ast.unparse(node.targets[0]): node.value for node in content if isinstance(node, ast.Assign)}
+        if "__all__" in assigned:
+            return set(ast.literal_eval(assigned["__all__"]))
+        defined = {node.name for node in content if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        aliases = [alias for node in content if isinstance(node, ast.ImportFrom) for alias in node.names]
+        return {*assigned, *defined, *(alias.asname or alias.name for alias in aliases)}
+
+    def heavy(self) -> Iterator[str]:
+        """Yield imports of heavy packages that happen when a module of ours is imported."""
+        for module, path in self.files.items():
+            if module.split(".")[0] not in (LIBRARY, COMMANDS):
+                continue
+            for node in _at_import(ast.parse(path.read_text(encoding="utf-8"))):
+                for name in _imported(node):
+                    if name.split(".")[0] in HEAVY:
+                        where = f"{path.relative_to(self.top)}:{node.lineno}"
+                        yield f"{where}: import {name} inside the function that uses it."
+
+
+def room_of(module: str) -> str:
+    """Return the room of a module of the library; empty for its front door and for other packages."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == LIBRARY and len(parts) > 1 else ""
+
+
+def _modules(top: Path) -> Iterator[tuple[str, Path]]:
+    """Yield (name as it is imported, file)."""
+    for package in (LIBRARY, *OUTSIDE):
+        # `cli` is installed as `bncl_cli`.
+        folder = top / ("cli" if package == COMMANDS else package)
+        for path in folder.rglob("*.py"):
+            parts = [package, *path.relative_to(folder).with_suffix("").parts]
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def _circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return modules of which each imports the next and the last is the first; empty if there is no circle."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
+
+
+def _at_import(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield what is executed when a module is imported: all but the bodies of functions and `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            continue
+        if isinstance(child, ast.stmt):
+            yield child
+        yield from _at_import(child)
+
+
+def _imported(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+
+
+def _is_import_module(node: ast.Call) -> bool:
+    return ast.unparse(node.func) in ("import_module", "importlib.import_module", "__import__")
+
+
+def _tests_of(module: str) -> str:
+    """Return the room that a module of tests is about: tests/graph may look behind the door of graph."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "tests" and len(parts) > 2 else ""
+
+
+def _place(room: str) -> int:
+    return ROOMS.index(room)
+
+
+@pytest.fixture(scope="module")
+def house() -> House:
+    return House(TOP)
+
+
+def test_every_room_has_its_place(house: House) -> None:
+    assert not list(house.unknown_rooms())
+
+
+def test_no_room_imports_a_higher_one(house: House) -> None:
+    wrong = list(house.back_edges())
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_rooms_are_entered_by_their_doors(house: House) -> None:
+    wrong = list(house.past_doors())
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_no_modules_import_each_other(house: House) -> None:
+    wrong = list(house.cycles())
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_heavy_packages_are_imported_where_they_are_used(house: House) -> None:
+    wrong = list(house.heavy())
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("files", "check", "sentence"),
+    [
+        (
+            {"bncl_pyg/corpus/a.py": "def f():\n    from bncl_pyg.graph import g\n"},
+            House.back_edges,
+            "bncl_pyg/corpus/a.py:2: corpus imports graph, which is a higher room.",
+        ),
+        (
+            {"bncl_pyg/errors.py": "import bncl_pyg.persistence\n"},
+            House.back_edges,
+            "bncl_pyg/errors.py:1: errors imports nothing of the library, but here bncl_pyg.persistence.",
+        ),
+        (
+            {"bncl_pyg/nn/a.py": "from bncl_pyg import Features\n"},
+            House.back_edges,
+            "bncl_pyg/nn/a.py:1: inside the library, import from the room, not from bncl_pyg itself.",
+        ),
+        (
+            {"bncl_pyg/nn/a.py": "from importlib import import_module\nimport_module('bncl_cli.main')\n"},
+            House.back_edges,
+            "bncl_pyg/nn/a.py:2: the library may not import bncl_cli.",
+        ),
+        (
+            {"examples/a.py": "import benchmarks.results\n"},
+            House.back_edges,
+            "examples/a.py:1: examples may not import benchmarks.",
+        ),
+        (
+            {"cli/a.py": "from bncl_pyg.graph import signed\n"},
+            House.past_doors,
+            "cli/a.py:1: bncl_pyg.graph.signed lies behind the door; import from bncl_pyg.graph.",
+        ),
+        (
+            {"bncl_pyg/nn/a.py": "from bncl_pyg.graph import hidden\n"},
+            House.past_doors,
+            "bncl_pyg/nn/a.py:1: bncl_pyg.graph does not offer 'hidden' (it is not in its __all__).",
+        ),
+        (
+            {"tests/graph/test_a.py": "from bncl_pyg.graph.signed import _hidden\n"},
+            House.past_doors,
+            "tests/graph/test_a.py:1: '_hidden' is private to bncl_pyg.graph.signed.",
+        ),
+        (
+            {"bncl_pyg/graph/a.py": "from . import g\n"},
+            House.past_doors,
+            "bncl_pyg/graph/a.py:1: inside a room, import from the module, not from the door bncl_pyg.graph.",
+        ),
+        (
+            {"bncl_pyg/graph/a.py": "from .b import x\n", "bncl_pyg/graph/b.py": "from bncl_pyg.graph.a import y\n"},
+            House.cycles,
+            "(bncl_pyg/graph/a.py:1, bncl_pyg/graph/b.py:1).",
+        ),
+        (
+            {"cli/a.py": "class A:\n    import faiss.contrib\n    def f(self):\n        import gensim\n"},
+            House.heavy,
+            "cli/a.py:2: import faiss.contrib inside the function that uses it.",
+        ),
+        (
+            {"bncl_pyg/attic/a.py": ""},
+            House.unknown_rooms,
+            "bncl_pyg/attic: this room has no place in the order; add it to ROOMS where it belongs.",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found(files: dict[str, str], check: object, sentence: str, tmp_path: Path) -> None:
+    """In a small house that is right but for what is added to it."""
+    right = {
+        "bncl_pyg/__init__.py": "from bncl_pyg.graph import g\n",
+        "bncl_pyg/graph/__init__.py": "from bncl_pyg.graph.signed import g, signed\n__all__ = ['g']\n",
+        "bncl_pyg/graph/signed.py": "from bncl_pyg.corpus import c\ndef g(): ...\n",
+        "bncl_pyg/corpus/__init__.py": "def c(): ...\n",
+        "cli/main.py": "from bncl_pyg.graph import g\nfrom .show import s\n",
+        "cli/show.py": "def s(): ...\n",
+        "tests/graph/test_signed.py": "from bncl_pyg.graph.signed import g\nfrom bncl_pyg.corpus import c\n",
+    }
+    _write(tmp_path, right)
+    assert not _all_wrong(House(tmp_path))
+    _write(tmp_path, files)
+    assert callable(check)
+    wrong = list(check(House(tmp_path)))
+    assert len(wrong) == 1
+    assert wrong[0].endswith(sentence)
+    assert _all_wrong(House(tmp_path)) == wrong
+
+
+def _all_wrong(house: House) -> list[str]:
+    return [*house.unknown_rooms(), *house.back_edges(), *house.past_doors(), *house.cycles(), *house.heavy()]
+
+
+def _write(top: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(content)
