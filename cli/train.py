@@ -29,8 +29,8 @@ def train(
         typer.Option(
             metavar="FILE|auto",
             help="Cardinality and prevalence (JSON), as 'bncl data priors' writes them; a prevalence may be a number, "
-            "an interval [low, high], a word (common, standard, uncommon, almost unseen) or null. What is not known, and "
-            "with 'auto' everything, is estimated from the scores.",
+            "an interval [low, high], a word (common, standard, uncommon, almost unseen) or null. What is not "
+            "known, and with 'auto' everything, is estimated from the scores.",
         ),
     ] = None,
     annotated: Annotated[

@@ -108,7 +108,7 @@ def test_logistic_regression_is_scikit_learns_at_the_optimum() -> None:
         assert model.intercepts_[label] == pytest.approx(peer.intercept_[0], abs=5e-3)
 
 
-def test_logistic_regression_chooses_C_on_annotated_texts_held_out() -> None:
+def test_logistic_regression_chooses_its_regularization_on_annotated_texts_held_out() -> None:
     generator = np.random.default_rng(1)
     vectors = generator.standard_normal((200, 5)).astype(np.float32) / 20
     truth = csr_array(vectors[:, :2] > 0)

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from bncl_pyg.features.text_inputs import RANK
 from scipy.sparse import csr_array
 
 from bncl_pyg.features import WordAxes, text_inputs
-from bncl_pyg.features.text_inputs import RANK
 from bncl_pyg.nn import ScoreScale, decided
 
 

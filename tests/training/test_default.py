@@ -4,6 +4,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from bncl_pyg.training.priors import (
+    adding_up,
+    estimated_prevalence,
+    guessed,
+    often_best,
+    often_named,
+    pooled,
+    unaided_prevalence,
+)
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.stats import spearmanr
@@ -17,15 +26,6 @@ from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
 from bncl_pyg.nn import CollectiveModel
 from bncl_pyg.training import DefaultRecipe, DefaultTrainer, StageLog
 from bncl_pyg.training.default import _common
-from bncl_pyg.training.priors import (
-    adding_up,
-    estimated_prevalence,
-    guessed,
-    often_best,
-    often_named,
-    pooled,
-    unaided_prevalence,
-)
 
 NAMES = ("gold", "silver", "wheat", "corn", "money", "rates", "ships", "trade")
 TRUE = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05, 0.02])

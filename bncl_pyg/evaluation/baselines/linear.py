@@ -54,8 +54,8 @@ class EncoderLogistic(BaseEstimator):
     .. math:: \min_{w, b} \sum_i \log(1 + e^{-y_i (w · x_i + b)}) + \frac{1}{2C} \|w\|^2
 
     Args:
-        C: the inverse of the regularization; if not given, the one of 1, 10 and 100 whose miF1 is best on a fifth of the
-            annotated texts, held out for that; the model is then fitted to all of them.
+        C: the inverse of the regularization; if not given, the one of 1, 10 and 100 whose miF1 is best on a fifth of
+            the annotated texts, held out for that; the model is then fitted to all of them.
         seed: of the choice of the texts held out.
     """
 
