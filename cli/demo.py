@@ -11,6 +11,7 @@ EXAMPLES = 6
 
 
 def demo(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="The folder to write graph, models and predictions to.")] = Path(
         "demo-output"
     ),
@@ -38,27 +39,33 @@ def demo(
         f"Debian packages: {count} labels such as {', '.join(labels.descriptions[:4])}. Everything goes to {out}."
     )
 
-    _run("data", "priors", train_file, "--labels", labels_file, "--out", priors)
+    def run(*arguments: str | Path) -> None:
+        """Show a command as a user would type it, and run it."""
+        words = [str(word) for word in arguments]
+        typer.echo(f"\n$ bncl {' '.join(shlex.quote(_shown(word)) for word in words)}")
+        context.find_root().command.main(words, standalone_mode=False)
+
+    run("data", "priors", train_file, "--labels", labels_file, "--out", priors)
     for texts, features in ((train_file, train_features), (test_file, test_features)):
-        _run("featurize", texts, "--labels", labels_file, "--out", features)
-    _run("graph", "build", labels_file, "--out", graph, "--overwrite")
+        run("featurize", texts, "--labels", labels_file, "--out", features)
+    run("graph", "build", labels_file, "--out", graph, "--overwrite")
     common: list[str | Path] = ["train", train_features, "--graph", graph, "--overwrite"]
-    free, auto, taught = out / "annotation-free", out / "auto", out / "domain-supervisor"
-    _run(*common, "--setting", "annotation-free", "--priors", "auto", "--out", auto)
-    _run(*common, "--setting", "annotation-free", "--priors", priors, "--out", free)
+    free, auto, supervised = out / "annotation-free", out / "auto", out / "domain-supervisor"
+    run(*common, "--setting", "annotation-free", "--priors", "auto", "--out", auto)
+    run(*common, "--setting", "annotation-free", "--priors", priors, "--out", free)
     settings: list[str | Path] = ["--priors", priors, "--annotated", train_file, "--annotations", count]
-    _run(*common, "--setting", "domain-supervisor", *settings, "--out", taught)
-    _run("predict", free, test_features, "--out", out / "predictions.jsonl")
+    run(*common, "--setting", "domain-supervisor", *settings, "--out", supervised)
+    run("predict", free, test_features, "--out", out / "predictions.jsonl")
 
     scored, truth = read_features(test_features), Corpus.read(test_file, labels)
-    found = {
+    evaluations = {
         path.name: evaluate_classifier(BNCLClassifier.from_pretrained(path), scored, truth)
-        for path in (auto, free, taught)
+        for path in (auto, free, supervised)
     }
-    rows = {"zero-shot start": found[free.name].baselines["zero-shot"]}
-    rows["knowing nothing (--priors auto)"] = found[auto.name].metrics
-    rows["knowing how common labels are"] = found[free.name].metrics
-    rows[f"and {count} annotated texts"] = found[taught.name].metrics
+    rows = {"zero-shot start": evaluations[free.name].baselines["zero-shot"]}
+    rows["knowing nothing (--priors auto)"] = evaluations[auto.name].metrics
+    rows["knowing how common labels are"] = evaluations[free.name].metrics
+    rows[f"and {count} annotated texts"] = evaluations[supervised.name].metrics
     typer.echo("")
     metrics_table(f"{len(truth)} test texts", rows)
     descriptions = labels.as_dict()
@@ -73,15 +80,6 @@ def demo(
         f"  bncl eval {free} {_shown(test_features)} --truth {_shown(test_file)} --json {out / 'eval.json'} "
         f"--baselines --training {_shown(train_features)}"
     )
-
-
-def _run(*arguments: str | Path) -> None:
-    """Show a command as a user would type it, and run it."""
-    from .main import app
-
-    words = [str(word) for word in arguments]
-    typer.echo(f"\n$ bncl {' '.join(shlex.quote(_shown(word)) for word in words)}")
-    app(words, standalone_mode=False)
 
 
 def _first_rows(path: Path) -> list[dict[str, Any]]:

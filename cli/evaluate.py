@@ -40,6 +40,9 @@ def evaluate(
         ),
     ] = None,
     json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write metrics and the table by label.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where the model runs, such as cuda; the CPU, if not given.")
+    ] = None,
 ) -> None:
     """Show how good a model is, beside the zero-shot scores that it started from and, if asked, other methods."""
     from bncl_pyg.corpus import Corpus
@@ -56,23 +59,24 @@ def evaluate(
     for option, value in (("--training", training), ("--annotated", annotated)):
         if value is not None and not baselines:
             raise InputError(f"Only the baselines look at {option}: add --baselines, or leave it out.")
-    classifier = BNCLClassifier.from_pretrained(model)
+    classifier = BNCLClassifier.from_pretrained(model, device=device)
     loaded = read_features(features)
     inputs = None if training is None else _baseline_inputs(classifier, training, annotated)
-    found = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), inputs)
+    evaluation = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), inputs)
     if json is not None:
-        write_json(json, found.as_dict())
-    methods = {**found.baselines, "model": found.metrics}
-    metrics_table(f"{found.texts} texts, {len(found.labels)} labels", methods)
-    if found.annotated:
-        whose = "the model learned too" if classifier.annotated_ else "the model was not told"
-        typer.echo(f"The baselines that learn were given {found.annotated} annotated texts, whose labels {whose}.")
+        write_json(json, evaluation.as_dict())
+    methods = {**evaluation.baselines, "model": evaluation.metrics}
+    metrics_table(f"{evaluation.texts} texts, {len(evaluation.labels)} labels", methods)
+    if evaluation.annotated:
+        seen = "the model learned too" if classifier.annotated_ else "the model was not told"
+        typer.echo(f"The baselines that learn were given {evaluation.annotated} annotated texts, whose labels {seen}.")
     if inputs is not None:
         best = {metric: max(methods, key=lambda name: getattr(methods[name], metric)) for metric in SHOWN}
         typer.echo("Best: " + ", ".join(f"{metric} {name}" for metric, name in best.items()) + ".")
-    ranking = ", ".join(f"{name} {value:.4g}" for name, value in found.ranking.items())
-    typer.echo(f"Model: {ranking}; {found.cardinality:.3g} labels a text predicted, {found.true_cardinality:.3g} true")
-    ours, start = (found.calibration[name] for name in ("model", "zero-shot"))
+    ranking = ", ".join(f"{name} {value:.4g}" for name, value in evaluation.ranking.items())
+    labels = f"{evaluation.cardinality:.3g} labels a text predicted, {evaluation.true_cardinality:.3g} true"
+    typer.echo(f"Model: {ranking}; {labels}")
+    ours, start = (evaluation.calibration[name] for name in ("model", "zero-shot"))
     typer.echo(f"Calibration error of the probabilities: {ours:.4f}; of the zero-shot start's: {start:.4f}")
     if json is not None:
         typer.echo(f"{json}: all of this, and a table by label")

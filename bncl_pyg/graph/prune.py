@@ -146,13 +146,13 @@ class _Pruning:
             walked = walks[members].masked_fill_(~inside, 0)
             least = walked.topk(self.most, dim=1).values[:, -1:]
             # More walks than the last that is kept: kept for sure. As many: the cosine decides.
-            strength = torch.where(walked > least, 2.0 + places, -torch.inf)
+            rank = torch.where(walked > least, 2.0 + places, -torch.inf)
             contested = inside & (walked == least)
             entries = members[contested]
             sources = columns[entries]
             cosines = self._cosines(rows[entries] + begin, sources % self.labels)
-            strength[contested] = torch.where(sources < self.labels, cosines, -cosines)
-            _, best = top_k(strength, self.most)
+            rank[contested] = torch.where(sources < self.labels, cosines, -cosines)
+            _, best = top_k(rank, self.most)
             kept[members[inside]] = False
             kept[members.gather(1, best)] = True
         return {
