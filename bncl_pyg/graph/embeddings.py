@@ -118,7 +118,7 @@ def load_word_vectors(source: str) -> Any:
     """Load a gensim `KeyedVectors`.
 
     Args:
-        source: a file: GloVe text or word2vec text (`.txt`, `.vec`, also `.gz`; told apart by the first line),
+        source: a file: GloVe text or word2vec text (`.txt`, `.vec`, also `.gz`; the first line decides which),
             word2vec binary (`.bin`, `.bin.gz`), gensim's own `.kv`, or a `.npy` matrix with a vocabulary of one word
             a line beside it (`NAME.npy` or `NAME.f16.npy` with `NAME.vocab.txt`); or a gensim-data name such as
             `glove-wiki-gigaword-100`, which is downloaded once.

@@ -276,7 +276,7 @@ class Clusters:
         return all_probes, recalls
 
     def _recall(self, sample: NDArray[np.int64], sign: int, probes: int, worst: NDArray[np.float32]) -> float:
-        """Return which share of the true neighbours is found; `worst` is how near the last of them is."""
+        """Return the share of true neighbours that the search returns; `worst` is how near the last of them is."""
         # Whoever is as near as the last true neighbour is as good.
         right = self._find(sample, sign, probes).cosines * sign >= worst - _COSINE_TOLERANCE
         return float(right.mean())

@@ -38,7 +38,7 @@ def balanced_neighbourhoods(
             `edge_sign`; or the pair (positive edges, negative edges), as edge indices, PyG's `EdgeIndex` or sparse
             matrices. Edges go both ways.
         hops: K; if not given, the graph's own, or 2.
-        num_labels: how many labels a pair is over; if not given, as many as its sparse size says, or as occur.
+        num_labels: how many labels a pair is over; if not given, as many as its sparse size has, or as occur.
         simple: as the authors' code does it: only whether there is a walk, and no label is its own neighbour, at every
             hop. It differs from the paper in that walks do not return through their own start. Of pruned
             neighbourhoods, which are walked beforehand, only the counts and the labels themselves are left out.

@@ -1,7 +1,8 @@
 """Neighbourhoods that stay sparse: hop by hop, each label keeps only its strongest friends and enemies.
 
-A hop is one sparse matrix with a row a target v and two columns a source u: one says that u is v's friend, the other,
-`labels` further right, that u is v's enemy. So a single product takes all signed walks one step further.
+A hop is one sparse matrix with a row a target v and two columns a source u: the first counts the walks that make u a
+friend of v, the other, `labels` further right, those that make it an enemy. So a single product takes all signed walks
+one step further.
 """
 
 from collections.abc import Callable, Iterator

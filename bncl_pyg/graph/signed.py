@@ -100,7 +100,7 @@ class SignedLabelGraph(Data):
         Args:
             pos_edge_index: an edge index (2, edges), PyG's `EdgeIndex`, or a sparse matrix.
             neg_edge_index: the same.
-            num_nodes: how many labels there are; if not given, as many as there are names, as a sparse size says, or as
+            num_nodes: how many labels there are; if not given, as many as there are names, as a sparse size has, or as
                 occur.
             label_names: one a node; their numbers, if not given.
             hops: over how many hops neighbourhoods are meant to be built.

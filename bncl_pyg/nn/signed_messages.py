@@ -1,4 +1,4 @@
-"""Messages along the signed label graph whose strength, and whose sign, is learned edge by edge."""
+"""Messages along the signed label graph, with a learned weight of either sign for each edge."""
 
 from typing import Any
 

@@ -58,14 +58,14 @@ def computed(work: Path) -> dict[Path, int]:
 @pytest.mark.parametrize("options", [{"percentiles": (10, 90)}, {"neighbours": 4}], ids=str)
 @pytest.mark.parametrize("blocks", [1, 4, 8, 12, 15])
 def test_a_stopped_build_goes_on_with_the_next_block(options: dict[str, int], blocks: int, tmp_path: Path) -> None:
-    whole = build_graph(LABELS, VECTORS, max_neighbours=3, **options)
+    reference = build_graph(LABELS, VECTORS, max_neighbours=3, **options)
     seen = stop_after(blocks)
     with pytest.raises(StoppedError):
         build_graph(LABELS, VECTORS, max_neighbours=3, work=tmp_path, progress=seen.append, **options)
     before = computed(tmp_path)
     assert len(before) == blocks
     again = build_graph(LABELS, VECTORS, max_neighbours=3, work=tmp_path, **options)
-    assert same(whole, again)
+    assert same(reference, again)
     after = computed(tmp_path)
     assert len(after) > len(before)
     assert {file: after[file] for file in before} == before
@@ -89,26 +89,26 @@ def test_other_options_start_anew_and_say_so(tmp_path: Path, caplog: pytest.LogC
 
 
 def test_a_damaged_block_is_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    whole = build_graph(LABELS, VECTORS, neighbours=4, max_neighbours=3, work=tmp_path)
+    reference = build_graph(LABELS, VECTORS, neighbours=4, max_neighbours=3, work=tmp_path)
     first, second = sorted(tmp_path.glob("nearest.*.block"))[:2]
     first.write_bytes(first.read_bytes()[:-3] + b"xyz")
     second.write_bytes(b"")
     again = build_graph(LABELS, VECTORS, neighbours=4, max_neighbours=3, work=tmp_path)
     assert [f"{first} is damaged and is made again.", f"{second} is damaged and is made again."] == caplog.messages
-    assert same(whole, again)
+    assert same(reference, again)
 
 
 def test_encoded_labels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bncl_pyg.graph.embeddings.LABELS_A_BLOCK", 2)
     labels = LabelSet(*(("gold", "silver", "wheat", "corn", "oil") for _ in range(2)))
-    whole = embed_labels(labels)
+    reference = embed_labels(labels)
     seen = stop_after(2)
     with pytest.raises(StoppedError):
         embed_labels(labels, work=tmp_path, progress=seen.append)
     before = computed(tmp_path)
     assert len(before) == 2
     again = embed_labels(labels, work=tmp_path)
-    assert np.allclose(whole.vectors, again.vectors, atol=1e-6)
+    assert np.allclose(reference.vectors, again.vectors, atol=1e-6)
     assert computed(tmp_path).items() >= before.items()
 
 

@@ -36,14 +36,14 @@ def test_edges_are_the_tails_of_all_distinct_pairs(block: int, monkeypatch: pyte
 
 def test_a_label_without_vector_gets_no_edges_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
     vectors = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
-    whole = build_graph(labels_of(12), LabelVectors(vectors, "random"), (20, 80))
+    reference = build_graph(labels_of(12), LabelVectors(vectors, "random"), (20, 80))
     with caplog.at_level(logging.WARNING):
         extended = np.insert(vectors, 3, 0, axis=0)
         graph = build_graph(labels_of(13), LabelVectors(extended, "random"), (20, 80))
     assert "1 of 13 labels have no vector and get no edges: l3." in caplog.text
     assert not (graph.edge_index == 3).any()
     assert graph.provenance["labels_without_vector"] == ["l3"]
-    assert graph.provenance["thresholds"] == whole.provenance["thresholds"]
+    assert graph.provenance["thresholds"] == reference.provenance["thresholds"]
 
 
 @pytest.mark.parametrize("percentiles", [(95, 5), (50, 50), (-1, 95), (5, 101)])
@@ -64,12 +64,12 @@ def test_labels_that_cannot_be_told_apart_are_refused() -> None:
 
 def test_neighbours_go_round_labels_without_vector() -> None:
     vectors = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
-    whole = build_graph(labels_of(12), LabelVectors(vectors, "random"), neighbours=3)
+    reference = build_graph(labels_of(12), LabelVectors(vectors, "random"), neighbours=3)
     extended = np.insert(vectors, 3, 0, axis=0)
     graph = build_graph(labels_of(13), LabelVectors(extended, "random"), neighbours=3, max_neighbours=2)
-    expected = whole.edge_index + (whole.edge_index >= 3)
+    expected = reference.edge_index + (reference.edge_index >= 3)
     assert (graph.edge_index == expected).all()
-    assert (graph.edge_sign == whole.edge_sign).all()
+    assert (graph.edge_sign == reference.edge_sign).all()
     assert graph.provenance["neighbours"] == 3
     for neighbourhood in graph.pruned:
         assert 3 not in neighbourhood.friends.indices

@@ -57,19 +57,19 @@ def test_every_format_gives_the_same_vectors(vectors_file: Path) -> None:
 def test_a_label_is_the_mean_of_its_words(tmp_path: Path, keyed: KeyedVectors) -> None:
     keyed.save(str(tmp_path / "w.kv"))
     labels = LabelSet(("g", "m", "i", "x"), ("GOLD", "Money/Foreign Exchange", "Interest rates", "Zinc-lead"))
-    found = embed_labels(labels, str(tmp_path / "w.kv"))
+    embedded = embed_labels(labels, str(tmp_path / "w.kv"))
     expected: list[NDArray[np.float32]] = [MATRIX[0], MATRIX[1:4].mean(axis=0), MATRIX[4], np.zeros(4, np.float32)]
-    assert np.allclose(found.vectors, np.stack(expected))
-    assert found.missing_words == {"i": ["Interest"], "x": ["Zinc", "lead"]}
-    assert found.known.tolist() == [True, True, True, False]
-    assert found.source == "w.kv"
+    assert np.allclose(embedded.vectors, np.stack(expected))
+    assert embedded.missing_words == {"i": ["Interest"], "x": ["Zinc", "lead"]}
+    assert embedded.known.tolist() == [True, True, True, False]
+    assert embedded.source == "w.kv"
 
 
 def test_the_embedded_encoder_is_the_default() -> None:
     labels = LabelSet(("g", "s", "w"), ("Gold", "Silver", "Wheat"))
-    found = embed_labels(labels)
-    gold, silver, wheat = found.vectors
-    assert found.source == "embedded"
+    embedded = embed_labels(labels)
+    gold, silver, wheat = embedded.vectors
+    assert embedded.source == "embedded"
     assert gold @ silver > gold @ wheat
 
 
@@ -142,8 +142,8 @@ def test_gensim_data_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ke
     monkeypatch.setattr(gensim.downloader, "BASE_DIR", str(tmp_path))
     monkeypatch.setattr(gensim.downloader, "base_dir", str(tmp_path), raising=False)
     monkeypatch.setattr(gensim.downloader, "urlopen", _offline)
-    about = {"models": {"tiny-glove": {"file_name": "tiny.kv", "parts": 1, "checksum": ""}}, "corpora": {}}
-    (tmp_path / "information.json").write_text(json.dumps(about))
+    information = {"models": {"tiny-glove": {"file_name": "tiny.kv", "parts": 1, "checksum": ""}}, "corpora": {}}
+    (tmp_path / "information.json").write_text(json.dumps(information))
     (tmp_path / "tiny-glove").mkdir()
     keyed.save(str(tmp_path / "tiny-glove" / "tiny.kv"))
     (tmp_path / "tiny-glove" / "__init__.py").write_text(

@@ -107,8 +107,8 @@ def test_names_with_signs_of_xml_survive_graphml(tmp_path: Path) -> None:
 def test_a_part_keeps_the_edges_within(graph: SignedLabelGraph) -> None:
     part = graph.part([4, 0, 1])
     assert part.label_names == ["money", "gold", "silver"]
-    whole = graph.to_networkx()
-    assert nx.utils.graphs_equal(part.to_networkx(), nx.Graph(whole.subgraph(part.label_names)))
+    reference = graph.to_networkx()
+    assert nx.utils.graphs_equal(part.to_networkx(), nx.Graph(reference.subgraph(part.label_names)))
     assert 0 < part.num_edges < graph.num_edges
 
 

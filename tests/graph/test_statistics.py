@@ -12,17 +12,17 @@ def test_a_graph_by_hand() -> None:
     graph = nx.Graph()
     graph.add_nodes_from("ABCDEF")
     graph.add_edges_from((u, v, {"sign": sign}) for u, v, sign in edges)
-    found = graph_statistics(SignedLabelGraph.from_networkx(graph), hops=2)
-    assert (found.labels, found.friends, found.enemies) == (6, 3, 3)
-    assert found.triangles == 2
-    assert found.balanced_triangles == 0.5  # A-B-C has no enemy, C-D-E has three
-    first, second = found.hops
+    described = graph_statistics(SignedLabelGraph.from_networkx(graph), hops=2)
+    assert (described.labels, described.friends, described.enemies) == (6, 3, 3)
+    assert described.triangles == 2
+    assert described.balanced_triangles == 0.5  # A-B-C has no enemy, C-D-E has three
+    first, second = described.hops
     assert first.labels_without_friends == ["D", "E", "F"]
     assert first.labels_without_enemies == ["A", "B", "F"]
     assert first.friend_density == first.enemy_density == 6 / 36
     assert first.ambivalent_pairs == 0
     assert second.labels_without_friends == ["F"]
-    assert found.as_dict()["hops"][0]["hop"] == 1
+    assert described.as_dict()["hops"][0]["hop"] == 1
 
 
 def test_triangles_equal_counting_them() -> None:
@@ -39,9 +39,9 @@ def test_triangles_equal_counting_them() -> None:
         for a, b, c in combinations(range(15), 3)
         if graph.has_edge(a, b) and graph.has_edge(b, c) and graph.has_edge(a, c)
     ]
-    found = graph_statistics(SignedLabelGraph.from_networkx(graph), hops=1)
-    assert found.triangles == len(products)
-    assert found.balanced_triangles == sum(sign > 0 for sign in products) / len(products)
+    described = graph_statistics(SignedLabelGraph.from_networkx(graph), hops=1)
+    assert described.triangles == len(products)
+    assert described.balanced_triangles == sum(sign > 0 for sign in products) / len(products)
 
 
 def test_lost_sparsity_is_said() -> None:
@@ -64,15 +64,15 @@ def test_what_is_too_large_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch)
     graph = SignedLabelGraph.from_networkx(star)
     assert graph_statistics(graph, hops=2).left_out == []
     monkeypatch.setattr("bncl_pyg.graph.statistics.MOST_STEPS", 900)  # the centre alone has 30 × 30
-    found = graph_statistics(graph, hops=3)
-    assert found.triangles is None
-    assert found.balanced_triangles is None
-    assert len(found.hops) == 1
-    assert [sentence[:30] for sentence in found.warnings()] == [
+    described = graph_statistics(graph, hops=3)
+    assert described.triangles is None
+    assert described.balanced_triangles is None
+    assert len(described.hops) == 1
+    assert [sentence[:30] for sentence in described.warnings()] == [
         "Hop 2 is not counted, because ",
         "Triangles are not counted, bec",
     ]
-    assert "build the graph with max_neighbours=10" in found.warnings()[0]
+    assert "build the graph with max_neighbours=10" in described.warnings()[0]
     monkeypatch.setattr("bncl_pyg.graph.statistics.MOST_STEPS", 1000)
     monkeypatch.setattr("bncl_pyg.graph.statistics.MOST_ENTRIES", 900)
     assert graph_statistics(graph, hops=3, triangles=False).left_out[0].startswith("Hop 2")
