@@ -26,7 +26,7 @@ FILE = "head.safetensors"
 """The name of a head's file inside a folder."""
 EMBEDDED_FILE = Path(__file__).parent / "weights" / "embedded-head.safetensors"
 EMBEDDED_HEAD_SHA256 = "a076a64900da055419d2c24c299071a5ff9112e7c0430a7eb86468d41e586894"
-"""Of the shipped file, as benchmarks/train_head.py wrote it."""
+"""Of the shipped file, as `benchmarks.train_head` wrote it."""
 ENTRY = "bncl-head"
 COSINE_SCALE, COSINE_MIDDLE = 20.0, 0.38
 """For the cosine of an encoder that no head was trained for. 20 is the scale that sentence encoders are usually trained
