@@ -31,6 +31,9 @@ from bncl_pyg.training import (
 
 log = logging.getLogger(__name__)
 
+SCORER_OPTIONS = ("max_tokens", "backend", "cosine_scale", "cosine_middle")
+"""How the scorer of the training texts was set up, as far as it must be set up again for others."""
+
 
 class BNCLClassifier(ClassifierMixin, BaseEstimator):
     """Multi-label text classification from label names, with little or no annotation.
@@ -278,7 +281,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
                 f"instead of texts."
             )
         config = getattr(self, "scorer_config_", {})
-        options = {key: config[key] for key in ("max_tokens", "backend") if key in config}
+        options = {key: config[key] for key in SCORER_OPTIONS if key in config}
         if "label_map" in config:
             options["label_map"] = ",".join(f"{meaning}={place}" for meaning, place in config["label_map"].items())
         key = self.scorer, self.device, tuple(sorted(options.items()))

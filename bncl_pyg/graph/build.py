@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph.blocks import Progress, Work
-from bncl_pyg.graph.embeddings import EMBEDDED, Labels, LabelVectors, as_label_set, embed_labels
+from bncl_pyg.graph.embeddings import EMBEDDED, Labels, LabelVectors, embed_labels
 from bncl_pyg.graph.nearest import DEFAULT_SEARCH, NearestSearch, check_neighbours, neighbour_edges
 from bncl_pyg.graph.percentiles import check_percentiles, percentile_edges
 from bncl_pyg.graph.prune import pruned_neighbourhoods
@@ -72,7 +72,7 @@ def build_graph(
         work: a folder for finished blocks (see `work_folder`): a build that was stopped goes on from there.
         progress: called when a stage begins and with every finished block.
     """
-    labels = as_label_set(labels)
+    labels = LabelSet.of(labels)
     if not isinstance(embeddings, LabelVectors):
         embeddings = embed_labels(labels, embeddings or EMBEDDED, work=work, progress=progress)
     known, units = _units(labels, embeddings)
@@ -140,7 +140,7 @@ def default_graph(labels: Labels, *, few_labels: int = FEW_LABELS, neighbours: i
         few_labels: up to so many labels it is the paper's graph, by percentiles.
         neighbours: beyond, each label is joined with so many nearest and farthest, and keeps as many at every hop.
     """
-    labels = as_label_set(labels)
+    labels = LabelSet.of(labels)
     if len(labels) <= few_labels:
         return build_graph(labels)
     return build_graph(labels, neighbours=neighbours, max_neighbours=neighbours)

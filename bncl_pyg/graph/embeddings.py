@@ -50,17 +50,6 @@ class LabelVectors:
         return np.asarray(np.any(self.vectors != 0, axis=1))
 
 
-def as_label_set(labels: Labels) -> LabelSet:
-    """Return labels as a `LabelSet`, however they are given."""
-    if isinstance(labels, LabelSet):
-        return labels
-    if isinstance(labels, str):
-        raise TypeError(f"Labels are a list of names, a dict or a LabelSet, but the string {labels!r} is given.")
-    if isinstance(labels, Mapping):
-        return LabelSet(tuple(labels), tuple(labels.values()))
-    return LabelSet(tuple(labels), tuple(labels))
-
-
 def embed_labels(
     labels: Labels, source: str = EMBEDDED, *, work: Path | None = None, progress: Progress | None = None
 ) -> LabelVectors:
@@ -72,7 +61,7 @@ def embed_labels(
         work: a folder for the finished blocks of the embedded encoder's vectors (see `work_folder`).
         progress: called at the beginning and with every such block.
     """
-    labels = as_label_set(labels)
+    labels = LabelSet.of(labels)
     if source != EMBEDDED:
         return mean_of_words(labels, load_word_vectors(source), source=Path(source).name)
     from bncl_pyg.scorers import SentenceEncoder

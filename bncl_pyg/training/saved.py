@@ -128,7 +128,7 @@ class TrainedModel:
         labels = LabelSet.read(folder / "labels.jsonl")
         labels.check_same(LabelSet.of(graph.label_names), "the model", "its graph")
         priors = Priors.read(folder / "priors.json", labels)
-        vectors = folder / "labels.safetensors"
+        vectors = "labels.safetensors"
         annotated = read_rows(folder / "annotated.jsonl")
         return cls(
             model=recipe.load(load_file(folder / "model.safetensors"), manifest["model"], graph, priors),
@@ -143,7 +143,7 @@ class TrainedModel:
             texts_digest=manifest["texts_digest"],
             scorer_config=manifest["scorer"],
             candidates=manifest["candidates"],
-            label_vectors=load_file(vectors)["label_vectors"] if vectors.exists() else None,
+            label_vectors=load_file(folder / vectors)["label_vectors"] if vectors in manifest["files"] else None,
         )
 
 

@@ -118,5 +118,5 @@ def test_a_graph_from_a_list_of_names_in_one_call() -> None:
     assert frozenset({0, 1}) in joined  # gold and silver
     described = build_graph({"g": "Gold", "s": "Silver", "w": "Wheat"}, percentiles=(30, 70))
     assert described.label_names == ["g", "s", "w"]
-    with pytest.raises(TypeError, match="but the string 'gold' is given"):
+    with pytest.raises(TypeError, match="but are the string 'gold'"):
         build_graph("gold")
