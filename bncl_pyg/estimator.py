@@ -277,8 +277,8 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
             return self.scorer
         if self.scorer != EMBEDDED and "/" not in self.scorer and not Path(self.scorer).is_dir():
             raise InputError(
-                f"The scorer '{self.scorer}' is not here: give the folder where it lies (scorer), or features "
-                f"instead of texts."
+                f"The scorer '{self.scorer}', which the texts are to be read by, is not here; say where it lies with "
+                f'scorer="FOLDER", or give features instead of texts.'
             )
         config = getattr(self, "scorer_config_", {})
         options = {key: config[key] for key in SCORER_OPTIONS if key in config}

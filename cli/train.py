@@ -93,6 +93,10 @@ def train(
     try:
         with training_bar() as progress:
             classifier.fit(loaded, texts, checkpoint=checkpoint, progress=progress)
+    except InputError as error:
+        if checkpoint.name in str(error):
+            raise InputError(f"{error} With --fresh, it is removed.") from None
+        raise
     except KeyboardInterrupt:
         again = "goes on after the last whole epoch" if chosen.resumes else "starts anew"
         typer.echo(f"Stopped; the same command {again}.", err=True)
@@ -101,7 +105,7 @@ def train(
     checkpoint.unlink(missing_ok=True)
     count, last = len(classifier.annotated_), classifier.log_[-1]
     texts_shown = f"{len(loaded)} texts, {count} of them annotated" if count else f"{len(loaded)} texts"
-    loss = f", last loss {last.figures['loss']:.4g}" if "loss" in last.figures else ""
+    loss = f", {last.number} epochs, last loss {last.figures['loss']:.4g}" if "loss" in last.figures else ""
     typer.echo(f"{out}: trained {classifier.setting_} on {texts_shown}, recipe {chosen.name}{loss}.")
     if known is None or not known.is_exact:
         typer.echo(f"Estimated: {_shown(classifier.priors_, loaded.labels)}.")

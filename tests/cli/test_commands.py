@@ -12,10 +12,11 @@ from bncl_cli.main import app
 from bncl_cli.show import err
 from typer.testing import CliRunner, Result
 
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.demo import demo_folder
 from bncl_pyg.features import Features, write_features
 from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import SentenceEncoder
 from bncl_pyg.training import Trainer
 
@@ -32,7 +33,7 @@ def bncl() -> Bncl:
 
 @pytest.fixture
 def folder(
-    tmp_path: Path, labels: LabelSet, corpus: Corpus, features: Features, graph: SignedLabelGraph, priors: Supervision
+    tmp_path: Path, labels: LabelSet, corpus: Corpus, features: Features, graph: SignedLabelGraph, priors: Priors
 ) -> Path:
     """A folder with everything that training takes."""
     assert corpus.annotations is not None
@@ -43,7 +44,7 @@ def folder(
             file.write(json.dumps({"id": identifier, "text": text, "labels": names}) + "\n")
     write_features(features, tmp_path / "features")
     graph.save(tmp_path / "graph")
-    priors.write_priors(tmp_path / "priors.json", labels)
+    priors.write(tmp_path / "priors.json", labels)
     return tmp_path
 
 
@@ -260,20 +261,43 @@ def test_rough_priors(bncl: Bncl, folder: Path, labels: LabelSet) -> None:
     words["gold"] = "rare"
     rough.write_text(json.dumps({"prevalence": words}))
     refused(train(bncl, folder, "--setting", "annotation-free", "--priors", rough, out="x"), "rough.json", "'gold'")
-    taught = ["--setting", "scarce-annotation", "--annotated", folder / "texts.jsonl", "--priors", "auto"]
-    refused(train(bncl, folder, *taught, out="x"), "leave priors out")
+    both = ["--setting", "scarce-annotation", "--annotated", folder / "texts.jsonl", "--priors", folder / "priors.json"]
+    refused(train(bncl, folder, *both, out="x"), "scarce-annotation estimates cardinality and prevalence")
+
+
+def test_what_is_given_decides_and_the_graph_may_be_left_out(bncl: Bncl, folder: Path) -> None:
+    given, some = ["--priors", folder / "priors.json"], ["--annotated", folder / "texts.jsonl", "--annotations", 6]
+    cases = {
+        "annotation-free": given,
+        "scarce-annotation": some,
+        "domain-supervisor": [*given, *some],
+        "nothing": ["--priors", "auto"],
+    }
+    for name, words in cases.items():
+        done = bncl("train", folder / "features", "--out", folder / name, *words)
+        assert done.exit_code == 0, done.output
+        setting = "annotation-free" if name == "nothing" else name
+        assert f"trained {setting} on 60 texts" in done.output
+        assert ("Estimated: " in done.output) == (name in ("scarce-annotation", "nothing"))
+        kept = SignedLabelGraph.load(folder / name / "graph")
+        assert kept.provenance["embeddings"] == "embedded"
+        assert kept.num_nodes == 6
 
 
 def test_bad_use_of_train_is_one_sentence(bncl: Bncl, folder: Path) -> None:
     free = ["--setting", "annotation-free"]
-    refused(train(bncl, folder, *free), "The setting annotation-free needs priors")
+    some = ["--annotated", folder / "texts.jsonl"]
+    refused(train(bncl, folder, *free, *some), "The setting annotation-free takes no annotated texts")
+    refused(train(bncl, folder, "--setting", "domain-supervisor", *some), "domain-supervisor needs cardinality")
+    refused(train(bncl, folder, "--annotations", 3), "no annotated texts to draw from: add --annotated")
+    refused(train(bncl, folder, *some, "--annotations", 61), "Between 1 and 60 annotated texts can be drawn")
     refused(train(bncl, folder, "--setting", "scarce-annotation"), "needs annotated texts")
     refused(train(bncl, folder, "--setting", "none"), "'none' is not one of")
     refused(train(bncl, folder, *free, "--priors", folder / "none.json"), "none.json does not exist")
     refused(train(bncl, folder, *NO_PRIORS(folder), "--sharpness", "x"), "whole number or 'auto', but is 'x'")
     refused(train(bncl, folder, *NO_PRIORS(folder), "--seed", -1), "--seed")
     ours = train(bncl, folder, *NO_PRIORS(folder), "--sharpness", "auto", recipe="default")
-    refused(ours, "The recipe default has no --sharpness; paper and reference have.")
+    refused(ours, "The recipe default has no sharpness; paper and reference have.")
     bad = folder / "bad.jsonl"
     bad.write_text('{"id": "t0", "text": "x", "labels": ["lead"]}\n')
     words = ["--setting", "scarce-annotation", "--annotated", bad]
@@ -301,7 +325,7 @@ def test_bad_use_of_eval_and_predict_is_one_sentence(bncl: Bncl, folder: Path) -
     refused(bncl("predict", folder / "nope", folder / "features", "--out", folder / "o"), "nope does not exist")
     refused(
         bncl("predict", folder / "model", folder / "texts.jsonl", "--out", folder / "o"),
-        "trained with the scorer 'made up', which is not here; say where it lies with --scorer FOLDER",
+        "The scorer 'made up', which the texts are to be read by, is not here; say where it lies with --scorer",
     )
     assert not (folder / "o").exists()
 
@@ -364,7 +388,7 @@ def test_bad_use_of_baselines_is_one_sentence(bncl: Bncl, split: Path) -> None:
     training = ["--baselines", "--training", split / "features"]
     refused(wrong("--baselines"), "The baselines need the scored training texts: add --training FEATURES")
     refused(wrong("--annotated", known), "Only the baselines look at --annotated: add --baselines")
-    refused(wrong(*training), "trained on 20 annotated texts; give them to the baselines too, with --annotated")
+    refused(wrong(*training), "trained on 20 annotated texts; give them to the baselines too")
     few = split / "few.jsonl"
     few.write_text("".join(known.read_text().splitlines(keepends=True)[:3]))
     refused(wrong(*training, "--annotated", few), "of the 20 that the model was trained on, such as 't")
