@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from bncl_pyg.corpus import Corpus, Supervision
+from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation.baselines import (
     BASELINES,
@@ -23,6 +23,7 @@ from bncl_pyg.evaluation.baselines import (
     top_cardinality,
 )
 from bncl_pyg.features import Features
+from bncl_pyg.priors import Priors
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +142,7 @@ def test_prevalence_quantile_takes_the_share_of_training_texts() -> None:
     assert new.tolist() == [[True, True], [False, False]]
 
 
-def test_a_label_that_is_no_candidate_is_never_given(features: Features, corpus: Corpus, priors: Supervision) -> None:
+def test_a_label_that_is_no_candidate_is_never_given(features: Features, corpus: Corpus, priors: Priors) -> None:
     # Only the first two labels are candidates, the others score 0, as a sparse store is read.
     kept = torch.zeros(6, dtype=torch.bool)
     kept[:2] = True
@@ -153,7 +154,7 @@ def test_a_label_that_is_no_candidate_is_never_given(features: Features, corpus:
 
 
 @pytest.fixture
-def evidence(features: Features, corpus: Corpus, priors: Supervision) -> Evidence:
+def evidence(features: Features, corpus: Corpus, priors: Priors) -> Evidence:
     """The first 40 texts are annotated; vectors know the truth, but for some noise."""
     assert corpus.annotations is not None
     truth = torch.from_numpy(corpus.annotations.toarray()).float()
@@ -178,7 +179,7 @@ def test_every_baseline_decides_on_every_text(evidence: Evidence, corpus: Corpus
         assert (found[name][40:] == corpus.annotations.toarray()[40:]).mean() > 0.85, name
 
 
-def test_without_annotated_texts_only_scores_are_used(features: Features, corpus: Corpus, priors: Supervision) -> None:
+def test_without_annotated_texts_only_scores_are_used(features: Features, corpus: Corpus, priors: Priors) -> None:
     def encode(texts: Any) -> Tensor:
         raise AssertionError("nothing needs vectors")
 

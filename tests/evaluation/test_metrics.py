@@ -80,7 +80,7 @@ def test_reliability_of_probabilities() -> None:
     likely = np.array([[0.95, 0.05], [0.95, 0.05], [0.95, 0.05], [0.5, 1.0]])
     found = reliability(truth, likely, bins=10)
     assert found.pairs.tolist() == [3, 0, 0, 0, 0, 1, 0, 0, 0, 4]
-    assert found.said[9] == pytest.approx((3 * 0.95 + 1) / 4)
+    assert found.predicted[9] == pytest.approx((3 * 0.95 + 1) / 4)
     assert found.true[9] == pytest.approx(0.75)
     assert found.error() == pytest.approx((3 * 0.05 + 0.5 + 4 * (0.9625 - 0.75)) / 8)
     assert reliability(truth, truth.astype(float)).error() == 0
