@@ -17,7 +17,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, Predictions, score_texts
 from bncl_pyg.graph import SignedLabelGraph, default_graph
 from bncl_pyg.priors import Priors
-from bncl_pyg.scorers import EMBEDDED, TEMPLATE, Scorer, load_scorer
+from bncl_pyg.scorers import EMBEDDED, TEMPLATE, Scorer, load_scorer, reload_options
 from bncl_pyg.training import (
     Annotated,
     Progress,
@@ -30,9 +30,6 @@ from bncl_pyg.training import (
 )
 
 log = logging.getLogger(__name__)
-
-SCORER_OPTIONS = ("max_tokens", "backend", "cosine_scale", "cosine_middle")
-"""How the scorer of the training texts was set up, as far as it must be set up again for others."""
 
 
 class BNCLClassifier(ClassifierMixin, BaseEstimator):
@@ -280,10 +277,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
                 f"The scorer '{self.scorer}', which the texts are to be read by, is not here; say where it lies with "
                 f'scorer="FOLDER", or give features instead of texts.'
             )
-        config = getattr(self, "scorer_config_", {})
-        options = {key: config[key] for key in SCORER_OPTIONS if key in config}
-        if "label_map" in config:
-            options["label_map"] = ",".join(f"{meaning}={place}" for meaning, place in config["label_map"].items())
+        options = reload_options(getattr(self, "scorer_config_", {}))
         key = self.scorer, self.device, tuple(sorted(options.items()))
         loaded: tuple[Any, Scorer] | None = getattr(self, "_loaded_scorer", None)
         if loaded is None or loaded[0] != key:

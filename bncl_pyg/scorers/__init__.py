@@ -16,7 +16,7 @@ from bncl_pyg.scorers.head import (
     load_head,
     save_head,
 )
-from bncl_pyg.scorers.load import EMBEDDED, embedded_scorer, load_scorer, ranker_for
+from bncl_pyg.scorers.load import EMBEDDED, embedded_scorer, load_scorer, ranker_for, reload_options
 from bncl_pyg.scorers.onnx import run_with_onnx
 from bncl_pyg.scorers.scorer import MAX_TOKENS, TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
 
@@ -45,6 +45,7 @@ __all__ = [
     "load_head",
     "load_scorer",
     "ranker_for",
+    "reload_options",
     "run_with_onnx",
     "save_head",
 ]

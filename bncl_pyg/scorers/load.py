@@ -1,7 +1,8 @@
 """Scorers by name."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import local_folder, read_json
@@ -62,6 +63,14 @@ def load_scorer(
     own = encoder.weights_sha256 == EMBEDDED_SHA256
     head = embedded_head() if own else CosineHead.symmetric(cosine_scale, cosine_middle)
     return BiEncoderScorer(encoder, head, _shown(name))
+
+
+def reload_options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return with which options `load_scorer` sets a scorer up as the one with this configuration was."""
+    options = {key: config[key] for key in ("max_tokens", "backend", "cosine_scale", "cosine_middle") if key in config}
+    if "label_map" in config:
+        options["label_map"] = ",".join(f"{meaning}={place}" for meaning, place in config["label_map"].items())
+    return options
 
 
 def embedded_scorer(
