@@ -155,10 +155,9 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
     def predictions(self, texts: Any) -> Predictions:
         """Return decisions, probabilities and scores at once; see `predict` for the texts."""
         check_is_fitted(self, "model_")
-        if not isinstance(texts, Features):
-            texts = Corpus.of(texts)
-            if not len(texts):
-                return Predictions.none(len(self.labels_), self.candidates_)
+        texts = texts if isinstance(texts, Features) else Corpus.of(texts)
+        if not len(texts):
+            return Predictions.none(len(self.labels_), self.candidates_)
         features = texts if isinstance(texts, Features) else self._score(texts, predicting=True)
         self.labels_.check_same(features.labels, "the model", "the features")
         if features.scorer != self.scorer_config_:
@@ -204,10 +203,9 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_rows(self, texts: Any) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
-        check_is_fitted(self, "model_")
-        ids = texts.ids if isinstance(texts, Features) else Corpus.of(texts).ids
+        texts = texts if isinstance(texts, Features) else Corpus.of(texts)
         predicted = self.predictions(texts)
-        for row, identifier in enumerate(ids):
+        for row, identifier in enumerate(texts.ids):
             places, probabilities = predicted.best_first(row)
             yield {
                 "id": identifier,
