@@ -32,14 +32,14 @@ from torch import Tensor
 
 from benchmarks.quality.datasets import GLOVE, DataSet
 from benchmarks.results import FOLDER, about_this_run, footer, markdown_table, save
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import evaluate, precision_at
 from bncl_pyg.features import Features, featurize, read_features
-from bncl_pyg.graph import LabelVectors, balanced_neighbourhoods, build_graph, load_word_vectors, mean_of_words
-from bncl_pyg.nn import BNCL
+from bncl_pyg.graph import LabelVectors, build_graph, load_word_vectors, mean_of_words
+from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import EMBEDDED, BiEncoderScorer, embedded_head, hypotheses_of
-from bncl_pyg.training import Recipe, Trainer, adapted_recipe
+from bncl_pyg.training import find_recipe
 
 CANDIDATES, NEIGHBOURS = 100, 10
 EPOCH_TEXTS, EPOCH_CANDIDATES = 10_000, 50
@@ -156,15 +156,15 @@ def hypernyms(data: Path, cache: Path) -> dict[str, Any]:
         vectors = LabelVectors(encoder.encode(labels.descriptions).numpy(), EMBEDDED)
         graph = build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
     with clock.step("training"):
-        classifier = BNCLClassifier(graph=graph).fit(train, held.priors)
+        classifier = BNCLClassifier(prevalence=held.priors, graph=graph).fit(train)
     with clock.step("prediction of the test texts"):
-        said = classifier.predict(test)
+        predicted = classifier.predictions(test)
     measured = clock.figures()
-    ranked, likely = classifier.decision_function(test), classifier.predict_proba(test)
+    decisions = predicted.indicator()
     # Only labels with a score may be ranked, and a score of theirs may be below 0.
     rows = {
-        "default recipe, annotation-free": _row(truth, said, _above_zero(ranked)),
-        "the same, ranked by probability": _row(truth, said, likely),
+        "default recipe, annotation-free": _row(truth, decisions, _above_zero(predicted.score_matrix())),
+        "the same, ranked by probability": _row(truth, decisions, predicted.probability_matrix()),
     }
     rows |= _cosine_rows(held, truth)
     kept = test.sparse(torch.ones(test.entailment.shape))
@@ -179,11 +179,11 @@ def _above_zero(scores: csr_array) -> csr_array:
     return shifted
 
 
-def _row(truth: csr_array, said: csr_array, ranked: csr_array) -> list[float]:
+def _row(truth: csr_array, decisions: csr_array, ranked: csr_array) -> list[float]:
     """Return precision@1 and @5, miF1, ebF1 and maF1."""
-    found = evaluate(truth, said)
+    metrics = evaluate(truth, decisions)
     best = [precision_at(truth, ranked, k) for k in (1, 5)]
-    return [round(value, 4) for value in (*best, found.miF1, found.ebF1, found.maF1)]
+    return [round(value, 4) for value in (*best, metrics.miF1, metrics.ebF1, metrics.maF1)]
 
 
 def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
@@ -191,7 +191,7 @@ def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
     encoder, labels = held.encoder, len(held.labels)
     against = encoder.encode(hypotheses_of(held.labels.descriptions))
     train, test = encoder.encode(held.train.texts), encoder.encode(held.test.texts)
-    counts = np.round(held.priors.prevalence * len(train)).astype(int)
+    counts = np.round(held.priors.shares * len(train)).astype(int)
     thresholds = torch.full((labels,), torch.inf)
     for start in range(0, labels, 1024):
         cosines = against[start : start + 1024] @ train.T
@@ -200,6 +200,7 @@ def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
         for row, count in enumerate(mine):
             if count:
                 thresholds[start + row] = best[row, count - 1]
+    assert held.priors.cardinality is not None
     wanted = round(held.priors.cardinality)
     methods = {"bi-encoder top-k": torch.zeros(labels), "λ-quantile": thresholds}
     rows = {}
@@ -211,8 +212,8 @@ def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
             ranked.append(_placed(best - best.min() + 1, places, labels))
             kept = torch.zeros_like(best, dtype=torch.bool)
             kept[:, :wanted] = True
-            said = _placed(kept, places, labels) if name == "bi-encoder top-k" else csr_array((above >= 0).numpy())
-            chosen.append(said)
+            is_top = name == "bi-encoder top-k"
+            chosen.append(_placed(kept, places, labels) if is_top else csr_array((above >= 0).numpy()))
         rows[name] = _row(truth, _stacked(chosen), _stacked(ranked))
     return rows
 
@@ -261,19 +262,26 @@ def size(name: str, count: int, data: Path) -> dict[str, Any]:
         graph = build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
     with clock.step("candidates"):
         features = _nearest_labels(texts, labels, vectors, words)
-    recipe = adapted_recipe("paper", epochs=1)
-    assert isinstance(recipe, Recipe)
-    priors = Supervision(2.0, np.full(len(labels), 2.0 / len(labels)))
+    priors, recipe = _even_priors(len(labels)), find_recipe("paper", epochs=1)
     with clock.step("an epoch"):
-        model = BNCL(balanced_neighbourhoods(graph))
-        trainer = Trainer(model, features, priors, recipe)
-        trainer.run()
-    weights = sum(weight.numel() for weight in model.parameters())
+        classifier = BNCLClassifier(prevalence=priors, recipe=recipe, graph=graph).fit(features)
+    weights = sum(weight.numel() for weight in classifier.model_.parameters())
     found = graph.provenance.get("recall", {})
     recall = {f"recall_{kind}": round(found[kind], 4) for kind in ("friends", "enemies") if kind in found}
     edges = int(graph.num_edges) // 2
-    about = {"name": name, "labels": len(labels), "pairs": edges, "weights": weights, "loss": trainer.log[-1].loss}
+    about = {
+        "name": name,
+        "labels": len(labels),
+        "pairs": edges,
+        "weights": weights,
+        "loss": classifier.log_[-1].figures["loss"],
+    }
     return {**about, **recall, **clock.figures()}
+
+
+def _even_priors(labels: int) -> Priors:
+    """Return two labels a text, all labels as common: what they are does not change what the steps cost."""
+    return Priors.exact(2.0, np.full(labels, 2.0 / labels))
 
 
 def _glosses(data: Path, count: int) -> list[str]:
@@ -311,12 +319,11 @@ def serving(data: Path, cache: Path) -> dict[str, Any]:
             featurize(lambda: texts, labels, scorer, folder / "features", candidates=EPOCH_CANDIDATES)
             train = read_features(folder / "features")
         with clock.step("label graph, two pruned hops"):
-            assert train.hypotheses is not None
-            vectors = LabelVectors(train.hypotheses.numpy(), EMBEDDED)
+            assert train.label_vectors is not None
+            vectors = LabelVectors(train.label_vectors.numpy(), EMBEDDED)
             graph = build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
         with clock.step("training"):
-            classifier = BNCLClassifier(graph=graph)
-            classifier.fit(train, Supervision(2.0, np.full(len(labels), 2.0 / len(labels))))
+            classifier = BNCLClassifier(prevalence=_even_priors(len(labels)), graph=graph).fit(train)
         classifier.save_pretrained(folder / "model")
         measured = clock.figures()
         size = sum(file.stat().st_size for file in (folder / "model").rglob("*") if file.is_file())
@@ -326,17 +333,17 @@ def serving(data: Path, cache: Path) -> dict[str, Any]:
         loaded = BNCLClassifier.from_pretrained(folder / "model")
         loading = time.perf_counter() - began
     # What warms the process: the encoder has read something, and the labels' vectors are at hand.
-    list(loaded.predicted_rows(["a text to begin with"]))
+    list(loaded.predict_rows(["a text to begin with"]))
     answers = []
     for text in corpus.texts[:20]:
         began = time.perf_counter()
-        list(loaded.predicted_rows([text]))
+        list(loaded.predict_rows([text]))
         answers.append(time.perf_counter() - began)
     # After encoding: the vectors of these texts are remembered.
-    loaded._loaded = loaded._loaded[0], scorer
-    list(loaded.predicted_rows(corpus.texts[:8]))
+    loaded.set_params(scorer=scorer)
+    list(loaded.predict_rows(corpus.texts[:8]))
     began = time.perf_counter()
-    list(loaded.predicted_rows(corpus))
+    list(loaded.predict_rows(corpus))
     rate = len(corpus) / (time.perf_counter() - began)
     return {
         "labels": len(labels),
@@ -356,7 +363,9 @@ def _command_seconds(folder: Path, corpus: Corpus) -> float:
     (folder / "one.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     words = [Path(sys.executable).with_name("bncl"), "predict", folder / "model", folder / "one.jsonl"]
     began = time.perf_counter()
-    subprocess.run([*map(str, words), "--out", str(folder / "said.jsonl")], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*map(str, words), "--out", str(folder / "predictions.jsonl")], check=True, stdout=subprocess.DEVNULL
+    )
     return round(time.perf_counter() - began, 2)
 
 

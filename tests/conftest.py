@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision, annotation_matrix
+from bncl_pyg.corpus import Corpus, LabelSet, annotation_matrix
 from bncl_pyg.features import Features
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
+from bncl_pyg.priors import Priors
 
 LABELS = LabelSet(
     ("gold", "silver", "wheat", "corn", "money", "rates"),
@@ -50,9 +51,9 @@ def features(corpus: Corpus) -> Features:
 
 
 @pytest.fixture
-def priors(corpus: Corpus) -> Supervision:
+def priors(corpus: Corpus) -> Priors:
     assert corpus.annotations is not None
-    return Supervision.from_annotations(corpus.annotations)
+    return Priors.from_annotations(corpus.annotations)
 
 
 @pytest.fixture
