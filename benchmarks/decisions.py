@@ -98,11 +98,11 @@ def compare(before: Path, after: Path) -> None:
         typer.echo(
             f"{Path(name).stem}: {flips} of {decisions.size} decisions differ, probabilities by {difference:.1e}"
         )
-        pairs, changed, largest = pairs + decisions.size, changed + flips, max(largest, difference)
+        pairs, changed, largest = pairs + decisions.size, changed + flips, float(np.maximum(largest, difference))
     for name in sorted(lonely):
         typer.echo(f"{Path(name).stem}: only in {before if name in files[0] else after}")
     typer.echo(f"all: {changed} of {pairs} decisions differ, probabilities by at most {largest:.1e}")
-    # NaN, which is no number, is not below anything.
+    # NaN is not below anything, and `np.maximum` keeps it.
     if changed or lonely or not pairs or not largest <= TOLERANCE:
         raise typer.Exit(1)
 

@@ -75,8 +75,8 @@ def main(
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"parts": {}}
     for part in parts.split(","):
         jobs = [f"sizes:{name}:{labels}" for name, labels in SIZES if labels <= most] if part == "sizes" else [part]
-        found = [_in_a_process(job, data, cache) for job in jobs]
-        content["parts"][part] = {"about": about_this_run(), "found": found if part == "sizes" else found[0]}
+        figures = [_in_a_process(job, data, cache) for job in jobs]
+        content["parts"][part] = {"about": about_this_run(), "found": figures if part == "sizes" else figures[0]}
         save("scale", content, as_markdown(content))
     if "sizes" in content["parts"]:
         plot(content["parts"]["sizes"]["found"], FOLDER / "scale.png")
@@ -98,9 +98,9 @@ def _in_a_process(job: str, data: Path, cache: Path) -> dict[str, Any]:
     """Return the figures of one job, which has a process of its own: its highest memory is its own."""
     command = [sys.executable, "-m", "benchmarks.scale", "--data", str(data), "--cache", str(cache), "--one", job]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    typer.echo(f"{job}: {found}", err=True)
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    typer.echo(f"{job}: {figures}", err=True)
+    return figures
 
 
 def _alone(job: str, data: Path, cache: Path) -> dict[str, Any]:
@@ -220,9 +220,9 @@ def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
 
 def _placed(values: Tensor, places: Tensor, labels: int) -> csr_array:
     row = np.repeat(np.arange(len(values)), values.shape[1])
-    found = csr_array((values.flatten().numpy(), (row, places.flatten().numpy())), shape=(len(values), labels))
-    found.eliminate_zeros()
-    return found
+    matrix = csr_array((values.flatten().numpy(), (row, places.flatten().numpy())), shape=(len(values), labels))
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def _stacked(parts: list[csr_array]) -> csr_array:
@@ -266,8 +266,8 @@ def size(name: str, count: int, data: Path) -> dict[str, Any]:
     with clock.step("an epoch"):
         classifier = BNCLClassifier(prevalence=priors, recipe=recipe, graph=graph).fit(features)
     weights = sum(weight.numel() for weight in classifier.model_.parameters())
-    found = graph.provenance.get("recall", {})
-    recall = {f"recall_{kind}": round(found[kind], 4) for kind in ("friends", "enemies") if kind in found}
+    recalls = graph.provenance.get("recall", {})
+    recall = {f"recall_{kind}": round(recalls[kind], 4) for kind in ("friends", "enemies") if kind in recalls}
     edges = int(graph.num_edges) // 2
     about = {
         "name": name,
@@ -293,14 +293,14 @@ def _nearest_labels(texts: list[str], labels: LabelSet, vectors: LabelVectors, w
     """Return features by the cosine of mean word vectors; a text without any known word is near to anything."""
     corpus = LabelSet(tuple(map(str, range(len(texts)))), tuple(texts))
     units = torch.nn.functional.normalize(torch.from_numpy(vectors.vectors))
-    found, cosines = [], []
+    nearest, cosines = [], []
     for part in torch.nn.functional.normalize(torch.from_numpy(mean_of_words(corpus, words, "").vectors)).split(250):
         best, places = (part @ units.T).topk(EPOCH_CANDIDATES, dim=1)
         places, order = places.sort(dim=1)
-        found.append(places)
+        nearest.append(places)
         cosines.append(best.gather(1, order))
     entailment = ((1 + torch.cat(cosines)) / 2).clamp(0, 1)
-    return Features(corpus.names, labels, entailment, 1 - entailment, candidates=torch.cat(found))
+    return Features(corpus.names, labels, entailment, 1 - entailment, candidates=torch.cat(nearest))
 
 
 def serving(data: Path, cache: Path) -> dict[str, Any]:
@@ -378,15 +378,16 @@ def as_markdown(content: dict[str, Any]) -> str:
     return "\n".join(shown)
 
 
-def _hypernyms_page(found: dict[str, Any]) -> str:
-    steps = "; ".join(f"{name} {seconds:.0f} s" for name, seconds in found["seconds"].items())
-    rows = [[name, *(f"{value:.4f}" for value in values)] for name, values in found["rows"].items()]
+def _hypernyms_page(figures: dict[str, Any]) -> str:
+    steps = "; ".join(f"{name} {seconds:.0f} s" for name, seconds in figures["seconds"].items())
+    rows = [[name, *(f"{value:.4f}" for value in values)] for name, values in figures["rows"].items()]
     return (
         "## wordnet-hypernyms without annotated texts\n\n"
-        f"{found['train']:,} training and {found['test']:,} test texts, {found['labels']:,} labels; "
-        f"{found['candidates']} candidates a text, which hold {found['recall']:.1%} of the test texts' true labels. "
-        f"After encoding: {found['total_seconds'] / 60:.1f} minutes ({steps}), "
-        f"at most {found['peak_gigabytes']:.1f} GB.\n\n"
+        f"{figures['train']:,} training and {figures['test']:,} test texts, {figures['labels']:,} labels; "
+        f"{figures['candidates']} candidates a text, which hold {figures['recall']:.1%} of the test texts' true "
+        f"labels. "
+        f"After encoding: {figures['total_seconds'] / 60:.1f} minutes ({steps}), "
+        f"at most {figures['peak_gigabytes']:.1f} GB.\n\n"
         + markdown_table(["", "P@1", "P@5", "miF1", "ebF1", "maF1"], rows)
         + "\nThe cosine's rows are over all labels, not over candidates; λ-quantile and the recipe know cardinality "
         "and prevalences of the training split, top-k its cardinality. λ-quantile is ranked by the distance from a "
@@ -396,8 +397,8 @@ def _hypernyms_page(found: dict[str, Any]) -> str:
     )
 
 
-def _sizes_page(found: list[dict[str, Any]]) -> str:
-    steps = list(found[0]["seconds"])
+def _sizes_page(sizes: list[dict[str, Any]]) -> str:
+    steps = list(sizes[0]["seconds"])
     rows = [
         [
             f"{row['labels']:,} ({row['name']})",
@@ -407,7 +408,7 @@ def _sizes_page(found: list[dict[str, Any]]) -> str:
             f"{row['peak_gigabytes']:.2f}",
             f"{row['recall_friends']:.3f} / {row['recall_enemies']:.3f}" if "recall_friends" in row else "exact",
         ]
-        for row in found
+        for row in sizes
     ]
     columns = ["labels", "pairs", *(f"{step}, s" for step in steps), "all, s", "peak, GB", "recall, near / far"]
     return (
@@ -419,33 +420,34 @@ def _sizes_page(found: list[dict[str, Any]]) -> str:
     )
 
 
-def _serving_page(found: dict[str, Any]) -> str:
-    first, usual = found["first_answer_seconds"]
+def _serving_page(figures: dict[str, Any]) -> str:
+    first, usual = figures["first_answer_seconds"]
     return (
         "## A model of 100,000 labels\n\n"
-        f"{found['labels']:,} labels, {found['candidates']} candidates a text. In a process that has the model loaded, "
+        f"{figures['labels']:,} labels, {figures['candidates']} candidates a text. In a process that has the model "
+        f"loaded, "
         f"the answer to a first text takes {first:.2f} s, usually {usual:.2f} s, with encoding; after encoding, "
-        f"{found['texts_a_second_after_encoding']:,} texts a second. `bncl predict` of one text in a fresh process: "
-        f"{found['command_seconds']:.1f} s. The model takes {found['model_megabytes']:,} MB; loading it "
-        f"{found['loading_seconds']:.1f} s.\n"
+        f"{figures['texts_a_second_after_encoding']:,} texts a second. `bncl predict` of one text in a fresh process: "
+        f"{figures['command_seconds']:.1f} s. The model takes {figures['model_megabytes']:,} MB; loading it "
+        f"{figures['loading_seconds']:.1f} s.\n"
     )
 
 
-def plot(found: list[dict[str, Any]], path: Path) -> None:
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw time and memory by the number of labels."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    labels: NDArray[np.int64] = np.array([row["labels"] for row in found])
+    labels: NDArray[np.int64] = np.array([row["labels"] for row in rows])
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for step in found[0]["seconds"]:
-        left.plot(labels, [row["seconds"][step] for row in found], marker="o", label=step)
-    left.plot(labels, [row["total_seconds"] for row in found], marker="o", color="black", label="all")
-    last = found[-1]["total_seconds"]
+    for step in rows[0]["seconds"]:
+        left.plot(labels, [row["seconds"][step] for row in rows], marker="o", label=step)
+    left.plot(labels, [row["total_seconds"] for row in rows], marker="o", color="black", label="all")
+    last = rows[-1]["total_seconds"]
     left.plot(labels, last * labels / labels[-1], linestyle=":", color="grey", label="linear")
-    right.plot(labels, [row["peak_gigabytes"] for row in found], marker="o", color="black")
+    right.plot(labels, [row["peak_gigabytes"] for row in rows], marker="o", color="black")
     right.axhline(16, linestyle="--", color="grey")
     for axis, what in ((left, "seconds"), (right, "highest memory, GB")):
         axis.set(xscale="log", yscale="log", xlabel="labels", ylabel=what)

@@ -195,7 +195,7 @@ def first_step(ours: Trainer, plain: Transcription) -> dict[str, float]:
     plain.look()
     theirs = plain.step(rows, *scores)
     mine = float(ours.train_step(rows, ours.corpus_indicators())[0])
-    apart = 0.0
+    difference = 0.0
     places = iter(range(len(plain.weights)))
     for layer in ours.model.layers:
         edges = [getattr(layer, name) for name in ("friends", "enemies", "enemies", "friends")]
@@ -203,10 +203,10 @@ def first_step(ours: Trainer, plain: Transcription) -> dict[str, float]:
         for weight, (sources, targets) in zip(layer.weights(), edges, strict=True):
             full = plain.weights[next(places)].detach()
             if weight.numel():
-                apart = max(apart, float((full[sources, targets] - weight.detach()).abs().max()))
-    if abs(theirs - mine) > 1e-4 * abs(theirs) or apart > 1e-4:
-        raise AssertionError(f"The two do not do the same: losses {mine} and {theirs}, weights {apart} apart.")
-    return {"ours": mine, "transcription": theirs, "weights_apart": apart}
+                difference = max(difference, float((full[sources, targets] - weight.detach()).abs().max()))
+    if abs(theirs - mine) > 1e-4 * abs(theirs) or difference > 1e-4:
+        raise AssertionError(f"The two do not do the same: losses {mine} and {theirs}, weights {difference} apart.")
+    return {"ours": mine, "transcription": theirs, "weights_apart": difference}
 
 
 def timed_prediction(

@@ -1,6 +1,6 @@
 """One trial with one seed: from a data set to metrics.
 
-Recipes are tried through `BNCLClassifier`, as a user has them, so that the figures are those of the public class. The
+Recipes are tried through `BNCLClassifier`, as a user has them: the figures are those of the public class. The
 same draw of annotated texts serves every method, except the recipe `reference`, which draws with replacement as its
 authors do.
 
