@@ -70,14 +70,14 @@ def pipelines(folder: Path, texts: list[str], labels: LabelSet) -> dict[str, Con
     zero_shot: Any = pipeline("zero-shot-classification", model=str(folder), device="cpu")
 
     def call(options: dict[str, int]) -> Tensor:
-        found = zero_shot(
+        answers = zero_shot(
             texts,
             candidate_labels=list(labels.descriptions),
             hypothesis_template=TEMPLATE,
             multi_label=True,
             **options,
         )
-        rows = [dict(zip(row["labels"], row["scores"], strict=True)) for row in found]
+        rows = [dict(zip(row["labels"], row["scores"], strict=True)) for row in answers]
         return torch.tensor([[row[label] for label in labels.descriptions] for row in rows])
 
     batched = {f"pipeline, batches of {size}": partial(call, {"batch_size": size}) for size in BATCHES}
@@ -110,10 +110,10 @@ def measure(contenders: dict[str, Contender], repeats: int, pairs: int) -> dict[
             contender()
             seconds[name].append(time.perf_counter() - start)
             processor[name].append(time.process_time() - processor_start)
-    found: dict[str, dict[str, Any]] = {}
+    figures: dict[str, dict[str, Any]] = {}
     for name, times in seconds.items():
         change = (scores[name] - scores[PIPELINE]).abs()
-        found[name] = {
+        figures[name] = {
             "pairs_per_second": pairs / statistics.median(times),
             "pairs_per_processor_second": pairs / statistics.median(processor[name]),
             "seconds": times,
@@ -122,8 +122,8 @@ def measure(contenders: dict[str, Contender], repeats: int, pairs: int) -> dict[
             "mean_change": change.mean().item(),
             "decisions_changed": ((scores[name] > 0.5) != (scores[PIPELINE] > 0.5)).float().mean().item(),
         }
-    found[PIPELINE]["spread"] = scores[PIPELINE].std().item()
-    return found
+    figures[PIPELINE]["spread"] = scores[PIPELINE].std().item()
+    return figures
 
 
 def as_markdown(content: dict[str, Any]) -> str:
@@ -171,7 +171,7 @@ def main(
         make_model(folder)
         chosen, mean_tokens = choose_texts(folder, hypotheses, texts)
         contenders = {**pipelines(folder, chosen, labels), **ours(folder, chosen, hypotheses)}
-        found = measure(contenders, repeats, len(chosen) * len(labels))
+        figures = measure(contenders, repeats, len(chosen) * len(labels))
     machine = {"transformers": version("transformers"), "onnxruntime": version("onnxruntime")}
     about = {**about_this_run(), **machine, "threads": torch.get_num_threads(), "load": [load, os.getloadavg()[0]]}
     content = {
@@ -180,7 +180,7 @@ def main(
         "labels": len(labels),
         "mean_tokens": mean_tokens,
         "repeats": repeats,
-        "contenders": found,
+        "contenders": figures,
     }
     markdown = as_markdown(content)
     save("cross-encoder-speed", content, markdown)

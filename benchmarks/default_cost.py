@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, TypeVar
+from typing import Annotated as Argument
+from typing import Any, TypeVar
 
+import numpy as np
 import typer
 
 from benchmarks.quality.datasets import DataSet
@@ -19,15 +21,16 @@ from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.features import featurize, read_features
 from bncl_pyg.scorers import embedded_scorer
+from bncl_pyg.training import Annotated, draw
 
 TEXTS = 512
 T = TypeVar("T")
 
 
 def main(
-    data: Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")],
-    datasets: Annotated[str, typer.Option(help="Which of them.")] = "reuters21578,stackex-cooking,goemotions,debtags",
-    cache: Annotated[Path, typer.Option(help="Where vectors and scores are kept.")] = Path("benchmarks/.cache"),
+    data: Argument[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")],
+    datasets: Argument[str, typer.Option(help="Which of them.")] = "reuters21578,stackex-cooking,goemotions,debtags",
+    cache: Argument[Path, typer.Option(help="Where vectors and scores are kept.")] = Path("benchmarks/.cache"),
     repeats: int = 3,
 ) -> None:
     """Measure and write the table."""
@@ -66,10 +69,10 @@ def _measured(data: DataSet, repeats: int) -> dict[str, Any]:
     train, _ = data.scored
     graph = data.graph("embedded", (5.0, 95.0), 2)
     count = 1 if len(train) * len(train.labels) > 5_000_000 else repeats
-    free, training = _timed(lambda: BNCLClassifier(graph=graph).fit(train, data.priors), count)
-    labels = len(train.labels)
-    teach = BNCLClassifier("domain-supervisor", graph=graph)
-    taught = _timed(lambda: teach.fit(train, data.priors, data.train, min(labels, len(train))), count)[1]
+    classifier = BNCLClassifier(prevalence=data.priors, graph=graph)
+    annotated = _annotated(data)
+    with_annotated = _timed(lambda: classifier.fit(train, annotated), count)[1]
+    training = _timed(lambda: classifier.fit(train), count)[1]
     texts = list(zip(data.test.ids, data.test.texts, strict=True))[:TEXTS]
     featurizing, predicting = [], []
     with TemporaryDirectory() as folder:
@@ -79,16 +82,24 @@ def _measured(data: DataSet, repeats: int) -> dict[str, Any]:
             featurize(lambda: texts, data.labels, scorer, path)
             featurizing.append(time.perf_counter() - began)
             scored = read_features(path)
-            predicting.append(_timed(lambda scored=scored: list(free.predicted_rows(scored)), 1)[1])  # type: ignore[misc]
+            predicting.append(_timed(lambda scored=scored: list(classifier.predict_rows(scored)), 1)[1])  # type: ignore[misc]
     return {
         "name": data.name,
         "train": len(train),
-        "labels": labels,
+        "labels": len(train.labels),
         "training": training,
-        "taught": taught,
+        "taught": with_annotated,
         "featurize": statistics.median(featurizing),
         "predict": statistics.median(predicting),
     }
+
+
+def _annotated(data: DataSet) -> Annotated:
+    """Return as many annotated texts as there are labels."""
+    assert data.train.annotations is not None
+    texts = len(data.train)
+    everything = Annotated(np.arange(texts), data.train.annotations)
+    return everything.drawn(draw(texts, min(len(data.labels), texts), seed=0))
 
 
 def _timed(work: Callable[[], T], repeats: int) -> tuple[T, float]:
@@ -96,9 +107,9 @@ def _timed(work: Callable[[], T], repeats: int) -> tuple[T, float]:
     times = []
     for _ in range(repeats):
         began = time.perf_counter()
-        found = work()
+        result = work()
         times.append(time.perf_counter() - began)
-    return found, statistics.median(times)
+    return result, statistics.median(times)
 
 
 if __name__ == "__main__":

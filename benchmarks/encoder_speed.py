@@ -179,7 +179,7 @@ def _alternate(sides: dict[str, Callable[[], Any]], repeats: int) -> dict[str, f
             began = time.perf_counter()
             side()
             times[name].append(time.perf_counter() - began)
-    return {name: statistics.median(found) for name, found in times.items()}
+    return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 if __name__ == "__main__":

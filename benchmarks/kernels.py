@@ -268,9 +268,9 @@ def peak_memory(way: str, labels: int, edges: int) -> float:
     queue = context.SimpleQueue()
     process = context.Process(target=_report_peak, args=(queue, way, labels, edges))
     process.start()
-    found: float = queue.get()
+    peak: float = queue.get()
     process.join()
-    return found
+    return peak
 
 
 def _report_peak(queue: Any, way: str, labels: int, edges: int) -> None:

@@ -32,14 +32,14 @@ from torch import Tensor
 
 from benchmarks.quality.datasets import GLOVE, DataSet
 from benchmarks.results import FOLDER, about_this_run, footer, markdown_table, save
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import evaluate, precision_at
 from bncl_pyg.features import Features, featurize, read_features
-from bncl_pyg.graph import LabelVectors, balanced_neighbourhoods, build_graph, load_word_vectors, mean_of_words
-from bncl_pyg.nn import BNCL
+from bncl_pyg.graph import LabelVectors, build_graph, load_word_vectors, mean_of_words
+from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import EMBEDDED, BiEncoderScorer, embedded_head, hypotheses_of
-from bncl_pyg.training import Recipe, Trainer, adapted_recipe
+from bncl_pyg.training import find_recipe
 
 CANDIDATES, NEIGHBOURS = 100, 10
 EPOCH_TEXTS, EPOCH_CANDIDATES = 10_000, 50
@@ -75,8 +75,8 @@ def main(
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"parts": {}}
     for part in parts.split(","):
         jobs = [f"sizes:{name}:{labels}" for name, labels in SIZES if labels <= most] if part == "sizes" else [part]
-        found = [_in_a_process(job, data, cache) for job in jobs]
-        content["parts"][part] = {"about": about_this_run(), "found": found if part == "sizes" else found[0]}
+        figures = [_in_a_process(job, data, cache) for job in jobs]
+        content["parts"][part] = {"about": about_this_run(), "found": figures if part == "sizes" else figures[0]}
         save("scale", content, as_markdown(content))
     if "sizes" in content["parts"]:
         plot(content["parts"]["sizes"]["found"], FOLDER / "scale.png")
@@ -98,9 +98,9 @@ def _in_a_process(job: str, data: Path, cache: Path) -> dict[str, Any]:
     """Return the figures of one job, which has a process of its own: its highest memory is its own."""
     command = [sys.executable, "-m", "benchmarks.scale", "--data", str(data), "--cache", str(cache), "--one", job]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    typer.echo(f"{job}: {found}", err=True)
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    typer.echo(f"{job}: {figures}", err=True)
+    return figures
 
 
 def _alone(job: str, data: Path, cache: Path) -> dict[str, Any]:
@@ -156,15 +156,15 @@ def hypernyms(data: Path, cache: Path) -> dict[str, Any]:
         vectors = LabelVectors(encoder.encode(labels.descriptions).numpy(), EMBEDDED)
         graph = build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
     with clock.step("training"):
-        classifier = BNCLClassifier(graph=graph).fit(train, held.priors)
+        classifier = BNCLClassifier(prevalence=held.priors, graph=graph).fit(train)
     with clock.step("prediction of the test texts"):
-        said = classifier.predict(test)
+        predicted = classifier.predictions(test)
     measured = clock.figures()
-    ranked, likely = classifier.decision_function(test), classifier.predict_proba(test)
+    decisions = predicted.indicator()
     # Only labels with a score may be ranked, and a score of theirs may be below 0.
     rows = {
-        "default recipe, annotation-free": _row(truth, said, _above_zero(ranked)),
-        "the same, ranked by probability": _row(truth, said, likely),
+        "default recipe, annotation-free": _row(truth, decisions, _above_zero(predicted.score_matrix())),
+        "the same, ranked by probability": _row(truth, decisions, predicted.probability_matrix()),
     }
     rows |= _cosine_rows(held, truth)
     kept = test.sparse(torch.ones(test.entailment.shape))
@@ -179,11 +179,11 @@ def _above_zero(scores: csr_array) -> csr_array:
     return shifted
 
 
-def _row(truth: csr_array, said: csr_array, ranked: csr_array) -> list[float]:
+def _row(truth: csr_array, decisions: csr_array, ranked: csr_array) -> list[float]:
     """Return precision@1 and @5, miF1, ebF1 and maF1."""
-    found = evaluate(truth, said)
+    metrics = evaluate(truth, decisions)
     best = [precision_at(truth, ranked, k) for k in (1, 5)]
-    return [round(value, 4) for value in (*best, found.miF1, found.ebF1, found.maF1)]
+    return [round(value, 4) for value in (*best, metrics.miF1, metrics.ebF1, metrics.maF1)]
 
 
 def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
@@ -191,7 +191,7 @@ def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
     encoder, labels = held.encoder, len(held.labels)
     against = encoder.encode(hypotheses_of(held.labels.descriptions))
     train, test = encoder.encode(held.train.texts), encoder.encode(held.test.texts)
-    counts = np.round(held.priors.prevalence * len(train)).astype(int)
+    counts = np.round(held.priors.shares * len(train)).astype(int)
     thresholds = torch.full((labels,), torch.inf)
     for start in range(0, labels, 1024):
         cosines = against[start : start + 1024] @ train.T
@@ -200,6 +200,7 @@ def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
         for row, count in enumerate(mine):
             if count:
                 thresholds[start + row] = best[row, count - 1]
+    assert held.priors.cardinality is not None
     wanted = round(held.priors.cardinality)
     methods = {"bi-encoder top-k": torch.zeros(labels), "λ-quantile": thresholds}
     rows = {}
@@ -211,17 +212,17 @@ def _cosine_rows(held: DataSet, truth: csr_array) -> dict[str, list[float]]:
             ranked.append(_placed(best - best.min() + 1, places, labels))
             kept = torch.zeros_like(best, dtype=torch.bool)
             kept[:, :wanted] = True
-            said = _placed(kept, places, labels) if name == "bi-encoder top-k" else csr_array((above >= 0).numpy())
-            chosen.append(said)
+            is_top = name == "bi-encoder top-k"
+            chosen.append(_placed(kept, places, labels) if is_top else csr_array((above >= 0).numpy()))
         rows[name] = _row(truth, _stacked(chosen), _stacked(ranked))
     return rows
 
 
 def _placed(values: Tensor, places: Tensor, labels: int) -> csr_array:
     row = np.repeat(np.arange(len(values)), values.shape[1])
-    found = csr_array((values.flatten().numpy(), (row, places.flatten().numpy())), shape=(len(values), labels))
-    found.eliminate_zeros()
-    return found
+    matrix = csr_array((values.flatten().numpy(), (row, places.flatten().numpy())), shape=(len(values), labels))
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def _stacked(parts: list[csr_array]) -> csr_array:
@@ -261,19 +262,26 @@ def size(name: str, count: int, data: Path) -> dict[str, Any]:
         graph = build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
     with clock.step("candidates"):
         features = _nearest_labels(texts, labels, vectors, words)
-    recipe = adapted_recipe("paper", epochs=1)
-    assert isinstance(recipe, Recipe)
-    priors = Supervision(2.0, np.full(len(labels), 2.0 / len(labels)))
+    priors, recipe = _even_priors(len(labels)), find_recipe("paper", epochs=1)
     with clock.step("an epoch"):
-        model = BNCL(balanced_neighbourhoods(graph))
-        trainer = Trainer(model, features, priors, recipe)
-        trainer.run()
-    weights = sum(weight.numel() for weight in model.parameters())
-    found = graph.provenance.get("recall", {})
-    recall = {f"recall_{kind}": round(found[kind], 4) for kind in ("friends", "enemies") if kind in found}
+        classifier = BNCLClassifier(prevalence=priors, recipe=recipe, graph=graph).fit(features)
+    weights = sum(weight.numel() for weight in classifier.model_.parameters())
+    recalls = graph.provenance.get("recall", {})
+    recall = {f"recall_{kind}": round(recalls[kind], 4) for kind in ("friends", "enemies") if kind in recalls}
     edges = int(graph.num_edges) // 2
-    about = {"name": name, "labels": len(labels), "pairs": edges, "weights": weights, "loss": trainer.log[-1].loss}
+    about = {
+        "name": name,
+        "labels": len(labels),
+        "pairs": edges,
+        "weights": weights,
+        "loss": classifier.log_[-1].figures["loss"],
+    }
     return {**about, **recall, **clock.figures()}
+
+
+def _even_priors(labels: int) -> Priors:
+    """Return two labels a text, all labels as common: what they are does not change what the steps cost."""
+    return Priors.exact(2.0, np.full(labels, 2.0 / labels))
 
 
 def _glosses(data: Path, count: int) -> list[str]:
@@ -285,14 +293,14 @@ def _nearest_labels(texts: list[str], labels: LabelSet, vectors: LabelVectors, w
     """Return features by the cosine of mean word vectors; a text without any known word is near to anything."""
     corpus = LabelSet(tuple(map(str, range(len(texts)))), tuple(texts))
     units = torch.nn.functional.normalize(torch.from_numpy(vectors.vectors))
-    found, cosines = [], []
+    nearest, cosines = [], []
     for part in torch.nn.functional.normalize(torch.from_numpy(mean_of_words(corpus, words, "").vectors)).split(250):
         best, places = (part @ units.T).topk(EPOCH_CANDIDATES, dim=1)
         places, order = places.sort(dim=1)
-        found.append(places)
+        nearest.append(places)
         cosines.append(best.gather(1, order))
     entailment = ((1 + torch.cat(cosines)) / 2).clamp(0, 1)
-    return Features(corpus.names, labels, entailment, 1 - entailment, candidates=torch.cat(found))
+    return Features(corpus.names, labels, entailment, 1 - entailment, candidates=torch.cat(nearest))
 
 
 def serving(data: Path, cache: Path) -> dict[str, Any]:
@@ -311,12 +319,11 @@ def serving(data: Path, cache: Path) -> dict[str, Any]:
             featurize(lambda: texts, labels, scorer, folder / "features", candidates=EPOCH_CANDIDATES)
             train = read_features(folder / "features")
         with clock.step("label graph, two pruned hops"):
-            assert train.hypotheses is not None
-            vectors = LabelVectors(train.hypotheses.numpy(), EMBEDDED)
+            assert train.label_vectors is not None
+            vectors = LabelVectors(train.label_vectors.numpy(), EMBEDDED)
             graph = build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
         with clock.step("training"):
-            classifier = BNCLClassifier(graph=graph)
-            classifier.fit(train, Supervision(2.0, np.full(len(labels), 2.0 / len(labels))))
+            classifier = BNCLClassifier(prevalence=_even_priors(len(labels)), graph=graph).fit(train)
         classifier.save_pretrained(folder / "model")
         measured = clock.figures()
         size = sum(file.stat().st_size for file in (folder / "model").rglob("*") if file.is_file())
@@ -326,17 +333,17 @@ def serving(data: Path, cache: Path) -> dict[str, Any]:
         loaded = BNCLClassifier.from_pretrained(folder / "model")
         loading = time.perf_counter() - began
     # What warms the process: the encoder has read something, and the labels' vectors are at hand.
-    list(loaded.predicted_rows(["a text to begin with"]))
+    list(loaded.predict_rows(["a text to begin with"]))
     answers = []
     for text in corpus.texts[:20]:
         began = time.perf_counter()
-        list(loaded.predicted_rows([text]))
+        list(loaded.predict_rows([text]))
         answers.append(time.perf_counter() - began)
     # After encoding: the vectors of these texts are remembered.
-    loaded._loaded = loaded._loaded[0], scorer
-    list(loaded.predicted_rows(corpus.texts[:8]))
+    loaded.set_params(scorer=scorer)
+    list(loaded.predict_rows(corpus.texts[:8]))
     began = time.perf_counter()
-    list(loaded.predicted_rows(corpus))
+    list(loaded.predict_rows(corpus))
     rate = len(corpus) / (time.perf_counter() - began)
     return {
         "labels": len(labels),
@@ -356,7 +363,9 @@ def _command_seconds(folder: Path, corpus: Corpus) -> float:
     (folder / "one.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     words = [Path(sys.executable).with_name("bncl"), "predict", folder / "model", folder / "one.jsonl"]
     began = time.perf_counter()
-    subprocess.run([*map(str, words), "--out", str(folder / "said.jsonl")], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*map(str, words), "--out", str(folder / "predictions.jsonl")], check=True, stdout=subprocess.DEVNULL
+    )
     return round(time.perf_counter() - began, 2)
 
 
@@ -369,15 +378,16 @@ def as_markdown(content: dict[str, Any]) -> str:
     return "\n".join(shown)
 
 
-def _hypernyms_page(found: dict[str, Any]) -> str:
-    steps = "; ".join(f"{name} {seconds:.0f} s" for name, seconds in found["seconds"].items())
-    rows = [[name, *(f"{value:.4f}" for value in values)] for name, values in found["rows"].items()]
+def _hypernyms_page(figures: dict[str, Any]) -> str:
+    steps = "; ".join(f"{name} {seconds:.0f} s" for name, seconds in figures["seconds"].items())
+    rows = [[name, *(f"{value:.4f}" for value in values)] for name, values in figures["rows"].items()]
     return (
         "## wordnet-hypernyms without annotated texts\n\n"
-        f"{found['train']:,} training and {found['test']:,} test texts, {found['labels']:,} labels; "
-        f"{found['candidates']} candidates a text, which hold {found['recall']:.1%} of the test texts' true labels. "
-        f"After encoding: {found['total_seconds'] / 60:.1f} minutes ({steps}), "
-        f"at most {found['peak_gigabytes']:.1f} GB.\n\n"
+        f"{figures['train']:,} training and {figures['test']:,} test texts, {figures['labels']:,} labels; "
+        f"{figures['candidates']} candidates a text, which hold {figures['recall']:.1%} of the test texts' true "
+        f"labels. "
+        f"After encoding: {figures['total_seconds'] / 60:.1f} minutes ({steps}), "
+        f"at most {figures['peak_gigabytes']:.1f} GB.\n\n"
         + markdown_table(["", "P@1", "P@5", "miF1", "ebF1", "maF1"], rows)
         + "\nThe cosine's rows are over all labels, not over candidates; λ-quantile and the recipe know cardinality "
         "and prevalences of the training split, top-k its cardinality. λ-quantile is ranked by the distance from a "
@@ -387,8 +397,8 @@ def _hypernyms_page(found: dict[str, Any]) -> str:
     )
 
 
-def _sizes_page(found: list[dict[str, Any]]) -> str:
-    steps = list(found[0]["seconds"])
+def _sizes_page(sizes: list[dict[str, Any]]) -> str:
+    steps = list(sizes[0]["seconds"])
     rows = [
         [
             f"{row['labels']:,} ({row['name']})",
@@ -398,7 +408,7 @@ def _sizes_page(found: list[dict[str, Any]]) -> str:
             f"{row['peak_gigabytes']:.2f}",
             f"{row['recall_friends']:.3f} / {row['recall_enemies']:.3f}" if "recall_friends" in row else "exact",
         ]
-        for row in found
+        for row in sizes
     ]
     columns = ["labels", "pairs", *(f"{step}, s" for step in steps), "all, s", "peak, GB", "recall, near / far"]
     return (
@@ -410,33 +420,34 @@ def _sizes_page(found: list[dict[str, Any]]) -> str:
     )
 
 
-def _serving_page(found: dict[str, Any]) -> str:
-    first, usual = found["first_answer_seconds"]
+def _serving_page(figures: dict[str, Any]) -> str:
+    first, usual = figures["first_answer_seconds"]
     return (
         "## A model of 100,000 labels\n\n"
-        f"{found['labels']:,} labels, {found['candidates']} candidates a text. In a process that has the model loaded, "
+        f"{figures['labels']:,} labels, {figures['candidates']} candidates a text. In a process that has the model "
+        f"loaded, "
         f"the answer to a first text takes {first:.2f} s, usually {usual:.2f} s, with encoding; after encoding, "
-        f"{found['texts_a_second_after_encoding']:,} texts a second. `bncl predict` of one text in a fresh process: "
-        f"{found['command_seconds']:.1f} s. The model takes {found['model_megabytes']:,} MB; loading it "
-        f"{found['loading_seconds']:.1f} s.\n"
+        f"{figures['texts_a_second_after_encoding']:,} texts a second. `bncl predict` of one text in a fresh process: "
+        f"{figures['command_seconds']:.1f} s. The model takes {figures['model_megabytes']:,} MB; loading it "
+        f"{figures['loading_seconds']:.1f} s.\n"
     )
 
 
-def plot(found: list[dict[str, Any]], path: Path) -> None:
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw time and memory by the number of labels."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    labels: NDArray[np.int64] = np.array([row["labels"] for row in found])
+    labels: NDArray[np.int64] = np.array([row["labels"] for row in rows])
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for step in found[0]["seconds"]:
-        left.plot(labels, [row["seconds"][step] for row in found], marker="o", label=step)
-    left.plot(labels, [row["total_seconds"] for row in found], marker="o", color="black", label="all")
-    last = found[-1]["total_seconds"]
+    for step in rows[0]["seconds"]:
+        left.plot(labels, [row["seconds"][step] for row in rows], marker="o", label=step)
+    left.plot(labels, [row["total_seconds"] for row in rows], marker="o", color="black", label="all")
+    last = rows[-1]["total_seconds"]
     left.plot(labels, last * labels / labels[-1], linestyle=":", color="grey", label="linear")
-    right.plot(labels, [row["peak_gigabytes"] for row in found], marker="o", color="black")
+    right.plot(labels, [row["peak_gigabytes"] for row in rows], marker="o", color="black")
     right.axhline(16, linestyle="--", color="grey")
     for axis, what in ((left, "seconds"), (right, "highest memory, GB")):
         axis.set(xscale="log", yscale="log", xlabel="labels", ylabel=what)

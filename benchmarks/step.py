@@ -27,11 +27,12 @@ from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.results import about_this_run, footer, markdown_table, save
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision
+from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.features import Features, score_texts
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
 from bncl_pyg.nn import BNCL, BalancedConv
+from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import embedded_scorer
 from bncl_pyg.training import PAPER, Trainer
 
@@ -98,10 +99,11 @@ class Transcription(torch.nn.Module):
         priors: κ and λ.
     """
 
-    def __init__(self, model: BNCL, features: Features, priors: Supervision) -> None:
+    def __init__(self, model: BNCL, features: Features, priors: Priors) -> None:
         super().__init__()
         self.features, labels = features, len(features.labels)
-        self.cardinality, self.prevalence = priors.cardinality, torch.from_numpy(priors.prevalence).float()
+        assert priors.cardinality is not None
+        self.cardinality, self.prevalence = priors.cardinality, torch.from_numpy(priors.shares).float()
         self.weights = torch.nn.ParameterList()
         for layer in model.layers:
             edges = [getattr(layer, name) for name in ("friends", "enemies", "enemies", "friends")]
@@ -162,9 +164,9 @@ class Transcription(torch.nn.Module):
         return sum(losses) / len(losses)
 
 
-def timed_epochs(features: Features, priors: Supervision, graph: SignedLabelGraph, epochs: int) -> dict[str, Any]:
+def timed_epochs(features: Features, priors: Priors, graph: SignedLabelGraph, epochs: int) -> dict[str, Any]:
     """Return the median seconds of an epoch by our trainer and by the transcription, in turn."""
-    ours = Trainer(BNCL(balanced_neighbourhoods(graph)), features, priors, PAPER)
+    ours = Trainer(BNCL(balanced_neighbourhoods(graph)), features, priors, None, PAPER)
     plain = Transcription(ours.model, features, priors)
     first = first_step(ours, plain)
     number = iter(range(1, 10**6))
@@ -193,7 +195,7 @@ def first_step(ours: Trainer, plain: Transcription) -> dict[str, float]:
     plain.look()
     theirs = plain.step(rows, *scores)
     mine = float(ours.train_step(rows, ours.corpus_indicators())[0])
-    apart = 0.0
+    difference = 0.0
     places = iter(range(len(plain.weights)))
     for layer in ours.model.layers:
         edges = [getattr(layer, name) for name in ("friends", "enemies", "enemies", "friends")]
@@ -201,27 +203,28 @@ def first_step(ours: Trainer, plain: Transcription) -> dict[str, float]:
         for weight, (sources, targets) in zip(layer.weights(), edges, strict=True):
             full = plain.weights[next(places)].detach()
             if weight.numel():
-                apart = max(apart, float((full[sources, targets] - weight.detach()).abs().max()))
-    if abs(theirs - mine) > 1e-4 * abs(theirs) or apart > 1e-4:
-        raise AssertionError(f"The two do not do the same: losses {mine} and {theirs}, weights {apart} apart.")
-    return {"ours": mine, "transcription": theirs, "weights_apart": apart}
+                difference = max(difference, float((full[sources, targets] - weight.detach()).abs().max()))
+    if abs(theirs - mine) > 1e-4 * abs(theirs) or difference > 1e-4:
+        raise AssertionError(f"The two do not do the same: losses {mine} and {theirs}, weights {difference} apart.")
+    return {"ours": mine, "transcription": theirs, "weights_apart": difference}
 
 
 def timed_prediction(
-    train: Features, priors: Supervision, graph: SignedLabelGraph, test: Corpus, labels: LabelSet, repeats: int
+    train: Features, priors: Priors, graph: SignedLabelGraph, test: Corpus, labels: LabelSet, repeats: int
 ) -> dict[str, Any]:
     """Return the seconds from texts to features, and from features to decisions by both recipes' models."""
     corpus = Corpus(test.ids[:TEXTS], test.texts[:TEXTS])
-    models = {recipe: BNCLClassifier(recipe=recipe, graph=graph) for recipe in ("paper", "default")}
-    for model in models.values():
-        model.fit(train, priors)
+    models = {
+        recipe: BNCLClassifier(prevalence=priors, recipe=recipe, graph=graph).fit(train)
+        for recipe in ("paper", "default")
+    }
     seconds: dict[str, list[float]] = {"scoring": [], **{recipe: [] for recipe in models}, "update": []}
     for _ in range(repeats + 1):
         scorer = embedded_scorer()  # a new one: it remembers the last texts
         scored: list[Features] = []
         seconds["scoring"].append(_seconds(lambda: scored.append(score_texts(corpus, labels, scorer))))  # noqa: B023
         features = scored[0]
-        network = models["paper"].model_
+        network = models["paper"].model_.network
         with torch.inference_mode():
             network(features.entailment, features.contradiction)  # scoring has left other things in the caches
             seconds["update"].append(_seconds(lambda: network(features.entailment, features.contradiction)))  # noqa: B023

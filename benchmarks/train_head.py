@@ -172,14 +172,14 @@ def _topics(rows: list[dict[str, str]], train: Pairs, store: Embeddings) -> Topi
     least, share = TOPIC_RANGE
     words = sorted(word for word, count in counts.items() if least <= count <= share * len(sentences))
     places = {word: place for place, word in enumerate(words)}
-    found = [
+    pairs = [
         (int(premise), places[word])
         for row, premise in zip(rows, train.premises, strict=True)
         if row["label"] == "entailment"
         for word in sorted(set(TOPIC_WORD.findall(row["hypothesis"].lower())))
         if word in places
     ]
-    premises, topics = torch.tensor(found).unbind(dim=1)
+    premises, topics = torch.tensor(pairs).unbind(dim=1)
     return Topics(store.of("topics", hypotheses_of(words, TEMPLATE)), premises, topics)
 
 
@@ -288,24 +288,24 @@ def calibrate(margins: Sequence[Tensor], tasks: Sequence[LabelTask]) -> Calibrat
     return Calibration(slope.item(), grid[int(np.argmax(gains))])
 
 
-def _ebf1(said: Tensor, truth: Tensor) -> float:
-    hits, sizes = (said & truth).sum(dim=1), said.sum(dim=1) + truth.sum(dim=1)
+def _ebf1(decisions: Tensor, truth: Tensor) -> float:
+    hits, sizes = (decisions & truth).sum(dim=1), decisions.sum(dim=1) + truth.sum(dim=1)
     return (2 * hits / sizes.clamp(min=1)).mean().item()
 
 
-def calibrated_cosine(found: Calibration) -> CosineHead:
+def calibrated_cosine(calibration: Calibration) -> CosineHead:
     """Return softmax(z, 0, −z) whose odds of entailment against contradiction are the calibrated margin."""
-    return CosineHead.symmetric(found.temperature * ENCODER_SCALE / 2, found.middle / ENCODER_SCALE)
+    return CosineHead.symmetric(calibration.temperature * ENCODER_SCALE / 2, calibration.middle / ENCODER_SCALE)
 
 
-def corrected(base: NetworkHead, found: Calibration) -> CorrectedHead:
+def corrected(base: NetworkHead, calibration: Calibration) -> CorrectedHead:
     """Return temperature · (network + cosine), with the middle taken from the cosine's part."""
     head = CorrectedHead(**base.sizes())
-    head.cosine = calibrated_cosine(found)
+    head.cosine = calibrated_cosine(calibration)
     head.network.load_state_dict(base.state_dict())
     with torch.no_grad():
         for parameter in head.network.last.parameters():
-            parameter.mul_(found.temperature)
+            parameter.mul_(calibration.temperature)
     return head.eval()
 
 
@@ -332,9 +332,9 @@ def ranking(scores: Tensor, task: LabelTask) -> tuple[float, float]:
 
 def start(scores: Tensor, task: LabelTask) -> dict[str, float]:
     """Return how the decision entailment > contradiction does before any training."""
-    said = (scores[0] > scores[1]).numpy()
-    found = evaluate(task.truth, said)
-    return {"ebF1": found.ebF1, "miF1": found.miF1, "labels": float(said.sum(axis=1).mean())}
+    decisions = (scores[0] > scores[1]).numpy()
+    metrics = evaluate(task.truth, decisions)
+    return {"ebF1": metrics.ebF1, "miF1": metrics.miF1, "labels": float(decisions.sum(axis=1).mean())}
 
 
 @dataclass(frozen=True)
@@ -364,8 +364,8 @@ def measure(candidate: Candidate, tasks: dict[str, LabelTask], held_out: Pairs) 
         "kind": candidate.shipped.kind,
         "parameters": sum(parameter.numel() for parameter in candidate.shipped.parameters()),
         "NLI accuracy": nli_accuracy(candidate.shipped, held_out),
-        "mean LRAP": float(np.mean([found["LRAP"] for found in sets.values()])),
-        "mean ebF1": float(np.mean([found["start as shipped"]["ebF1"] for found in sets.values()])),
+        "mean LRAP": float(np.mean([figures["LRAP"] for figures in sets.values()])),
+        "mean ebF1": float(np.mean([figures["start as shipped"]["ebF1"] for figures in sets.values()])),
         "sets": sets,
     }
 
@@ -424,7 +424,7 @@ def main(
 
 
 def _candidates(train: Pairs, topics: Topics, tasks: dict[str, LabelTask]) -> list[Candidate]:
-    plain, taught = network(train, None), network(train, topics)
+    plain, with_topics = network(train, None), network(train, topics)
 
     def same(name: str, head: Head) -> Candidate:
         return Candidate(name, head, dict.fromkeys(tasks, head))
@@ -433,9 +433,13 @@ def _candidates(train: Pairs, topics: Topics, tasks: dict[str, LabelTask]) -> li
         margins = {task: margin(tasks[task]) for task in tasks}
 
         def fit(names: list[str]) -> Head:
-            found = calibrate([margins[task] for task in names], [tasks[task] for task in names])
-            head = make(found)
-            head.facts["calibration"] = {"temperature": found.temperature, "middle": found.middle, "sets": names}
+            calibration = calibrate([margins[task] for task in names], [tasks[task] for task in names])
+            head = make(calibration)
+            head.facts["calibration"] = {
+                "temperature": calibration.temperature,
+                "middle": calibration.middle,
+                "sets": names,
+            }
             return head
 
         return Candidate(
@@ -450,15 +454,15 @@ def _candidates(train: Pairs, topics: Topics, tasks: dict[str, LabelTask]) -> li
             margin: Tensor = entailment.log() - contradiction.log()
             return margin
 
-        return margin, lambda found: corrected(base, found)
+        return margin, lambda calibration: corrected(base, calibration)
 
     return [
         same("(a) cosine, calibrated on NLI", nli_cosine(train)),
         same("(b) network, NLI pairs", plain),
-        same("(b+) network, NLI, unrelated and topic pairs", taught),
+        same("(b+) network, NLI, unrelated and topic pairs", with_topics),
         fitted("(c) cosine, calibrated on labels", cosine_margin, calibrated_cosine),
         fitted("(d) cosine + (b), calibrated on labels", *sum_of(plain)),
-        fitted("(d+) cosine + (b+), calibrated on labels", *sum_of(taught)),
+        fitted("(d+) cosine + (b+), calibrated on labels", *sum_of(with_topics)),
     ]
 
 
@@ -485,7 +489,7 @@ def _ship(head: Head, name: str, content: dict[str, Any]) -> None:
         "max_tokens": MAX_TOKENS,
         "seed": SEED,
         "NLI accuracy": round(row["NLI accuracy"], 4),
-        "LRAP": {task: round(found["LRAP"], 4) for task, found in row["sets"].items()},
+        "LRAP": {task: round(figures["LRAP"], 4) for task, figures in row["sets"].items()},
         **head.facts,
     }
     save_head(head, EMBEDDED_FILE)
@@ -560,8 +564,8 @@ def as_markdown(content: dict[str, Any]) -> str:
     )
 
 
-def _start_cell(found: dict[str, float]) -> str:
-    return f"{found['ebF1']:.3f} / {found['miF1']:.3f} / {found['labels']:.2f}"
+def _start_cell(figures: dict[str, float]) -> str:
+    return f"{figures['ebF1']:.3f} / {figures['miF1']:.3f} / {figures['labels']:.2f}"
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import typer
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.pages import Outcomes, as_markdown, calibrated, summary_page
-from benchmarks.quality.plan import FREE, RECIPES, SETFIT, TAUGHT, Trial, all_trials
+from benchmarks.quality.plan import FREE, RECIPES, SETFIT, SUPERVISED, Trial, all_trials
 from benchmarks.quality.plots import plot_levels, plot_reliability
 from benchmarks.quality.records import Records
 from benchmarks.quality.workers import measured
@@ -65,8 +65,8 @@ def _measure(
         return
     records.start_session()
     last = None if minutes is None else began + 60 * minutes
-    found = measured(dataset, todo, workers, records.epochs, last)
-    for done, (trial, seed, outcome) in enumerate(found, start=1):
+    outcomes = measured(dataset, todo, workers, records.epochs, last)
+    for done, (trial, seed, outcome) in enumerate(outcomes, start=1):
         line = f"{dataset.name} {done}/{len(todo)} {time.perf_counter() - began:.0f} s: {trial.as_dict()} seed {seed}"
         if isinstance(outcome, InputError):
             typer.echo(f"{line}: left out. {outcome}")
@@ -77,25 +77,25 @@ def _measure(
 
 def _write_pages(folder: Path) -> None:
     """Make all pages and plots anew from the JSON files in the folder."""
-    found = []
+    sets = []
     for path in sorted(folder.glob("quality-*.json")):
         outcomes = Outcomes(read_json(path))
         write_bytes(path.with_suffix(".md"), as_markdown(outcomes).encode())
         plot_levels(outcomes, path.with_name(f"{path.stem}-levels.png"))
         if calibrated(outcomes):
             plot_reliability(outcomes, path.with_name(f"{path.stem}-reliability.png"))
-        found.append(outcomes)
-    if found:
-        write_bytes(folder / "quality.md", summary_page(found).encode())
+        sets.append(outcomes)
+    if sets:
+        write_bytes(folder / "quality.md", summary_page(sets).encode())
 
 
 def _methods(wanted: str | None) -> set[str]:
-    known = {*RECIPES, *FREE, *TAUGHT}
+    known = {*RECIPES, *FREE, *SUPERVISED}
     if wanted is None:
         return known - {SETFIT}
     chosen = set(wanted.split(","))
     for name in sorted(chosen - known):
-        raise InputError(f"There is no method '{name}'; there are: {', '.join((*RECIPES, *FREE, *TAUGHT))}.")
+        raise InputError(f"There is no method '{name}'; there are: {', '.join((*RECIPES, *FREE, *SUPERVISED))}.")
     if SETFIT in chosen and importlib.util.find_spec("setfit") is None:
         raise InputError("SetFit is not installed; run: pip install 'bncl-pyg[bench]'.")
     return chosen

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from benchmarks.quality.vectors import RememberingEncoder
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision, digest
+from bncl_pyg.corpus import Corpus, LabelSet, digest
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, featurize, read_features
 from bncl_pyg.graph import SignedLabelGraph, build_graph, embed_labels
 from bncl_pyg.persistence import sha256_of
+from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import EMBEDDED, TEMPLATE, BiEncoderScorer, embedded_head, hypotheses_of
 
 GLOVE = "glove6B-100d-core.f16.npy"
@@ -25,7 +26,8 @@ class DataSet:
     """A folder with labels, training texts and test texts.
 
     Args:
-        folder: holds `labels.jsonl`, `train.jsonl` and `test.jsonl`; its name is the data set's.
+        folder: holds `labels.jsonl`, `train.jsonl` and `test.jsonl`, each perhaps with `.gz`; its name is the data
+            set's.
         cache: where vectors and scores are kept between runs.
         told: called with a line about slow steps.
     """
@@ -37,7 +39,7 @@ class DataSet:
 
     def __post_init__(self) -> None:
         for name in FILES:
-            if not (self.folder / name).is_file():
+            if not self._file(name).is_file():
                 raise InputError(f"{self.folder / name} does not exist; a data set needs {', '.join(FILES)}.")
 
     @property
@@ -50,7 +52,7 @@ class DataSet:
         """The hashes and counts that identify what was measured."""
         return {
             "name": self.name,
-            "sha256": {name: sha256_of(self.folder / name) for name in FILES},
+            "sha256": {name: sha256_of(self._file(name)) for name in FILES},
             "scorer": {**self._scorer.config(), "template": TEMPLATE},
             "word_vectors": sha256_of(self._glove) if self._glove.is_file() else None,
             "labels": len(self.labels),
@@ -62,23 +64,23 @@ class DataSet:
     @cached_property
     def labels(self) -> LabelSet:
         """The labels."""
-        return LabelSet.read(self.folder / "labels.jsonl")
+        return LabelSet.read(self._file("labels.jsonl"))
 
     @cached_property
     def train(self) -> Corpus:
         """The training texts with all their annotations; `draw` says which of them a method sees."""
-        return Corpus.read(self.folder / "train.jsonl", self.labels)
+        return Corpus.read(self._file("train.jsonl"), self.labels)
 
     @cached_property
     def test(self) -> Corpus:
         """The test texts and the truth."""
-        return Corpus.read(self.folder / "test.jsonl", self.labels)
+        return Corpus.read(self._file("test.jsonl"), self.labels)
 
     @cached_property
-    def priors(self) -> Supervision:
+    def priors(self) -> Priors:
         """κ and λ from the whole training split, as the paper takes them."""
         assert self.train.annotations is not None
-        return Supervision.from_annotations(self.train.annotations)
+        return Priors.from_annotations(self.train.annotations)
 
     @cached_property
     def encoder(self) -> RememberingEncoder:
@@ -121,6 +123,10 @@ class DataSet:
             done = featurize(lambda texts=texts: texts, self.labels, self._scorer, self._store(corpus))  # type: ignore[misc]
             if done.scored_blocks:
                 self.told(f"{self.name}: scored {done.texts} texts × {done.labels} labels")
+
+    def _file(self, name: str) -> Path:
+        compressed = self.folder / f"{name}.gz"
+        return compressed if compressed.is_file() else self.folder / name
 
     @cached_property
     def _scorer(self) -> BiEncoderScorer:

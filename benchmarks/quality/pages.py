@@ -20,7 +20,7 @@ from benchmarks.quality.plan import (
     RECIPES,
     ROUGH,
     SCARCE,
-    TAUGHT,
+    SUPERVISED,
     TOP_WITHOUT_PRIORS,
     Trial,
     baseline_trial,
@@ -94,7 +94,7 @@ class Outcomes:
         runs: dict[Trial, list[dict[str, Any]]] = {}
         for run in content["runs"]:
             runs.setdefault(Trial.from_dict(run["trial"]), []).append(run)
-        self.trials = {trial: Summary.of(found) for trial, found in runs.items()}
+        self.trials = {trial: Summary.of(seeds) for trial, seeds in runs.items()}
         self.vectors = "GloVe" if self.about["word_vectors"] else "embedded"
 
     @property
@@ -109,7 +109,7 @@ class Outcomes:
 
     def baselines(self, level: str) -> list[Trial]:
         """Return the trials of baselines that were measured at a level."""
-        trials = (baseline_trial(name, level) for name in (FREE if level == "0" else TAUGHT))
+        trials = (baseline_trial(name, level) for name in (FREE if level == "0" else SUPERVISED))
         return [trial for trial in trials if trial in self.trials]
 
 
@@ -158,10 +158,10 @@ def as_markdown(outcomes: Outcomes) -> str:
 def calibrated(outcomes: Outcomes) -> list[tuple[str, dict[str, list[list[float]]], tuple[float, ...]]]:
     """Return the levels at which probabilities were compared with the truth, bins of the first seed, errors of all."""
     levels = ("0", SCARCE, "100%")
-    found = ((level, outcomes.trials.get(outcomes.recipe(DEFAULT, level))) for level in levels)
+    summaries = ((level, outcomes.trials.get(outcomes.recipe(DEFAULT, level))) for level in levels)
     return [
         (level, one.calibration, one.calibration_errors)
-        for level, one in found
+        for level, one in summaries
         if one is not None and one.calibration is not None
     ]
 
@@ -175,7 +175,7 @@ def _ours(outcomes: Outcomes) -> list[str]:
     """Return the parts of the page that are about the default recipe alone."""
     usual = outcomes.recipe(DEFAULT)
     parts = [(usual, "whole"), *((replace(usual, without=one), f"without {' and '.join(one)}") for one in PARTS)]
-    told = [
+    rough_trials = [
         (usual, "exact prevalences"),
         *((replace(usual, rough=rough), ROUGH_NAMES[rough]) for rough in ROUGH),
         *((trial, trial.method) for trial in outcomes.baselines("0") if trial.method in ("zero-shot", "top-κ")),
@@ -188,10 +188,10 @@ def _ours(outcomes: Outcomes) -> list[str]:
         "Without annotated texts. Without vectors and words, only scores, projection and graph are left.",
         _five(outcomes, parts, beside_printed=False),
         "## The default recipe: rough knowledge instead of exact prevalences",
-        _five(outcomes, told, beside_printed=False),
+        _five(outcomes, rough_trials, beside_printed=False),
     ]
-    found = calibrated(outcomes)
-    if found:
+    curves = calibrated(outcomes)
+    if curves:
         lines = [
             [
                 _level_name(outcomes, level),
@@ -199,7 +199,7 @@ def _ours(outcomes: Outcomes) -> list[str]:
                 f"{calibration_error(bins['zero-shot']):.5f}",
                 str(len(errors)),
             ]
-            for level, bins, errors in found
+            for level, bins, errors in curves
         ]
         page += [
             "## The default recipe: calibration",
@@ -210,22 +210,22 @@ def _ours(outcomes: Outcomes) -> list[str]:
     return page
 
 
-def summary_page(found: Sequence[Outcomes]) -> str:
+def summary_page(sets: Sequence[Outcomes]) -> str:
     """Return the page over all data sets."""
-    short = "**A quick look with few epochs, not a result.** " if any(one.epochs for one in found) else ""
-    pages = ", ".join(f"[{one.name}](quality-{one.name}.md)" for one in found)
+    short = "**A quick look with few epochs, not a result.** " if any(one.epochs for one in sets) else ""
+    pages = ", ".join(f"[{one.name}](quality-{one.name}.md)" for one in sets)
     return (
         "# The default recipe and the paper's method beside the best baseline\n\n"
         f"{short}Each data set has a page of its own: {pages}. A recipe stands against the best of the baselines that "
         f"saw the same texts, metric by metric; within one standard deviation counts as level. The best baseline is "
         f"picked by its test figure, which flatters the baselines, not the method. A single seed has no deviation: "
-        f"there every difference counts.\n\n" + _against_baselines(found, DEFAULT) + _against_baselines(found, "paper")
+        f"there every difference counts.\n\n" + _against_baselines(sets, DEFAULT) + _against_baselines(sets, "paper")
     )
 
 
-def _against_baselines(found: Sequence[Outcomes], recipe: str) -> str:
+def _against_baselines(sets: Sequence[Outcomes], recipe: str) -> str:
     rows, lost = [], []
-    for outcomes in found:
+    for outcomes in sets:
         for level in ("0", SCARCE, "5%", "20%", "50%", "100%"):
             ours = outcomes.trials.get(outcomes.recipe(recipe, level))
             # With annotated texts, the method is given κ and λ too, and so are the baselines that need nothing else.
@@ -252,7 +252,7 @@ def _against_baselines(found: Sequence[Outcomes], recipe: str) -> str:
 
 def _introduction(outcomes: Outcomes) -> str:
     about = outcomes.about
-    counts = sorted({found.seeds for trial, found in outcomes.trials.items() if trial.is_random()})
+    counts = sorted({summary.seeds for trial, summary in outcomes.trials.items() if trial.is_random()})
     seeds = " to ".join(str(count) for count in dict.fromkeys((*counts[:1], *counts[-1:]))) or "none"
     seeds += " (the column says how many)" if len(counts) > 1 else ""
     vectors = "GloVe's word vectors" if outcomes.vectors == "GloVe" else "the embedded encoder"
@@ -313,8 +313,8 @@ def _five(outcomes: Outcomes, rows: Sequence[tuple[Trial, str]], *, beside_print
     for trial, name in rows:
         if trial not in outcomes.trials:
             continue
-        found = outcomes.trials[trial]
-        lines.append([name, *_cells(found, Metrics._fields), str(found.seeds)])
+        summary = outcomes.trials[trial]
+        lines.append([name, *_cells(summary, Metrics._fields), str(summary.seeds)])
         there = printed(outcomes.name, trial, outcomes.vectors)
         if there is not None and beside_printed:
             source, figures = there
@@ -340,12 +340,12 @@ def _levels(outcomes: Outcomes, metric: str) -> str:
     """Return a table of one metric, a row a method and a column a level."""
     columns = ["0", SCARCE, *LEVELS]
     lines = []
-    for name in [*RECIPES, *FREE, *TAUGHT]:
+    for name in [*RECIPES, *FREE, *SUPERVISED]:
         cells = []
         for level in columns:
             trial = outcomes.recipe(name, level) if name in RECIPES else baseline_trial(name, level)
-            found = outcomes.trials.get(trial)
-            cells.append("" if found is None else _cells(found, [metric], digits=3)[0])
+            summary = outcomes.trials.get(trial)
+            cells.append("" if summary is None else _cells(summary, [metric], digits=3)[0])
         if any(cells):
             lines.append([shown(name), *cells])
     heads = [_level_name(outcomes, level) for level in columns]
@@ -354,12 +354,12 @@ def _levels(outcomes: Outcomes, metric: str) -> str:
 
 def _test_chosen(outcomes: Outcomes) -> str:
     lines = []
-    for trial, found in outcomes.trials.items():
-        if found.best_on_test is None or trial.percentiles != DENSITIES[0] or trial.hops != HOPS[1] or trial.groups:
+    for trial, summary in outcomes.trials.items():
+        if summary.best_on_test is None or trial.percentiles != DENSITIES[0] or trial.hops != HOPS[1] or trial.groups:
             continue
         if trial.without or trial.vectors != outcomes.vectors:
             continue
-        pairs = [(getattr(found.means, metric), getattr(found.best_on_test, metric)) for metric in Metrics._fields]
+        pairs = [(getattr(summary.means, metric), getattr(summary.best_on_test, metric)) for metric in Metrics._fields]
         cells = [f"{last:.4f} → {best:.4f} (+{best - last:.4f})" for last, best in pairs]
         lines.append([f"{trial.setting}, {_level_name(outcomes, trial.level)}", *cells])
     return markdown_table(["setting, annotated texts: last epoch → chosen on test", *Metrics._fields], lines)
@@ -370,13 +370,13 @@ def _cost(outcomes: Outcomes) -> str:
     for level in ("0", SCARCE, "100%"):
         recipes = [outcomes.recipe(recipe, level) for recipe in RECIPES]
         for trial in [*outcomes.baselines(level), *recipes]:
-            found = outcomes.trials.get(trial)
-            if found is not None:
+            summary = outcomes.trials.get(trial)
+            if summary is not None:
                 row = [
                     shown(trial.method),
                     _level_name(outcomes, level),
-                    f"{found.seconds:.1f} s",
-                    f"{found.peak_megabytes} MB",
+                    f"{summary.seconds:.1f} s",
+                    f"{summary.peak_megabytes} MB",
                 ]
                 lines.append(row)
     return markdown_table(["method", "annotated texts", "median time", "peak memory"], lines)
@@ -391,12 +391,12 @@ def _footer(outcomes: Outcomes) -> str:
     return "Made by\n\n" + "\n".join(dict.fromkeys(lines)) + f"\n\nSHA-256 of the data: {hashes}."
 
 
-def _cells(found: Summary, metrics: Sequence[str], digits: int = 4) -> list[str]:
+def _cells(summary: Summary, metrics: Sequence[str], digits: int = 4) -> list[str]:
     cells = []
     for metric in metrics:
-        mean, deviation = getattr(found.means, metric), getattr(found.deviations, metric)
-        spread = f" ± {deviation:.{digits}f}" if found.seeds > 1 else ""
-        cells.append(f"{mean:.{digits}f}{spread}")
+        mean, deviation = getattr(summary.means, metric), getattr(summary.deviations, metric)
+        std = f" ± {deviation:.{digits}f}" if summary.seeds > 1 else ""
+        cells.append(f"{mean:.{digits}f}{std}")
     return cells
 
 

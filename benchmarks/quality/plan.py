@@ -15,8 +15,8 @@ COSINE_QUANTILE = "λ-quantile of the cosine"
 SETFIT = "SetFit"
 FREE = (*(name for name, baseline in BASELINES.items() if not baseline.needs_annotations), COSINE_QUANTILE)
 """Baselines that learn from no annotated text."""
-TAUGHT = (*(name for name, baseline in BASELINES.items() if baseline.needs_annotations), SETFIT)
-"""Baselines that do."""
+SUPERVISED = (*(name for name, baseline in BASELINES.items() if baseline.needs_annotations), SETFIT)
+"""Baselines that learn from annotated texts."""
 DEFAULT = "default"
 PAPERS = ("paper", "reference")
 RECIPES = (DEFAULT, *PAPERS)
@@ -127,17 +127,17 @@ TOP_WITHOUT_PRIORS = replace(baseline_trial("top-κ"), rough="auto")
 
 def all_trials(vectors: str) -> Iterator[Trial]:
     """Yield every trial, the tables that matter most first; `vectors` is what the label graph is made from."""
-    taught = [name for name in TAUGHT if name != SETFIT]
+    supervised = [name for name in SUPERVISED if name != SETFIT]
     yield from (baseline_trial(name) for name in FREE)
     yield TOP_WITHOUT_PRIORS
-    yield from (baseline_trial(name, SCARCE) for name in taught)
+    yield from (baseline_trial(name, SCARCE) for name in supervised)
     for recipe in RECIPES:
         graph = graph_of(recipe, vectors)
         yield Trial(recipe, vectors=graph)
         yield Trial(recipe, "scarce-annotation", SCARCE, graph)
         yield Trial(recipe, "domain-supervisor", SCARCE, graph)
     for level in LEVELS:
-        yield from (baseline_trial(name, level) for name in taught)
+        yield from (baseline_trial(name, level) for name in supervised)
         yield from (Trial(one, "domain-supervisor", level, graph_of(one, vectors)) for one in RECIPES)
     ours = Trial(DEFAULT, vectors=graph_of(DEFAULT, vectors))
     yield from (replace(ours, rough=rough) for rough in ROUGH)

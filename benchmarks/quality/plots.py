@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from benchmarks.quality.pages import HEADLINE, Outcomes, calibrated, calibration_error
-from benchmarks.quality.plan import DEFAULT, FREE, LEVELS, RECIPES, SETFIT, TAUGHT, baseline_trial
+from benchmarks.quality.plan import DEFAULT, FREE, LEVELS, RECIPES, SETFIT, SUPERVISED, baseline_trial
 from bncl_pyg.persistence import write_file
 
-LEARNERS = [name for name in TAUGHT if name != SETFIT]  # SetFit is measured at one level only
+LEARNERS = [name for name in SUPERVISED if name != SETFIT]  # SetFit is measured at one level only
 COLOURS = ("#111111", "#c1272d", "#e08b1d", "#0b6e99", "#4c9f70", "#7b4fa3", "#8a6d3b")
 FEWEST_PAIRS = 20
 """A bin with fewer is not shown: its share is chance."""
@@ -25,21 +25,21 @@ def plot_levels(outcomes: Outcomes, path: Path) -> None:
     for axis, metric in zip(axes, HEADLINE, strict=True):
         for name, colour in zip([*RECIPES, *LEARNERS], COLOURS, strict=True):
             is_recipe = name in RECIPES
-            found = {
+            summaries = {
                 places[level]: outcomes.trials[trial]
                 for level in places
                 if (trial := outcomes.recipe(name, level) if is_recipe else baseline_trial(name, level))
                 in outcomes.trials
             }
-            if not found:
+            if not summaries:
                 continue
-            across = list(found)
-            means = [getattr(one.means, metric) for one in found.values()]
-            spread = [getattr(one.deviations, metric) for one in found.values()]
+            across = list(summaries)
+            means = [getattr(one.means, metric) for one in summaries.values()]
+            stds = [getattr(one.deviations, metric) for one in summaries.values()]
             label = "default recipe" if name == DEFAULT else f"BNCL, {name}" if is_recipe else name
             axis.plot(across, means, color=colour, marker="o", markersize=4, label=label, lw=2.4 if is_recipe else 1.4)
-            low = [mean - one for mean, one in zip(means, spread, strict=True)]
-            high = [mean + one for mean, one in zip(means, spread, strict=True)]
+            low = [mean - one for mean, one in zip(means, stds, strict=True)]
+            high = [mean + one for mean, one in zip(means, stds, strict=True)]
             axis.fill_between(across, low, high, color=colour, alpha=0.18, lw=0)
         for name, dash in zip(FREE, DASHES, strict=True):
             if baseline_trial(name) in outcomes.trials:
@@ -73,9 +73,11 @@ def plot_reliability(outcomes: Outcomes, path: Path) -> None:
     for (name, bins), colour in zip(
         curves, (*("#111111", "#0b6e99", "#4c9f70")[: len(levels)], "#c1272d"), strict=True
     ):
-        filled = [(said, true) for pairs, said, true in bins if pairs >= FEWEST_PAIRS]
+        filled = [(predicted, true) for pairs, predicted, true in bins if pairs >= FEWEST_PAIRS]
         label = f"{name}: error {calibration_error(bins):.4f}"
-        axis.plot([said for said, _ in filled], [true for _, true in filled], marker="o", color=colour, label=label)
+        axis.plot(
+            [predicted for predicted, _ in filled], [true for _, true in filled], marker="o", color=colour, label=label
+        )
     axis.set_xlabel("mean probability")
     axis.set_ylabel("share that is true")
     axis.set_title(f"{outcomes.name}: bins with at least {FEWEST_PAIRS} (text, label) pairs")

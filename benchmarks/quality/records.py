@@ -29,15 +29,15 @@ class Records:
         self.sessions: list[dict[str, Any]] = []
         self.runs: dict[tuple[Trial, int], dict[str, Any]] = {}
         if path.exists():
-            found = read_json(path)
+            kept = read_json(path)
             for key, value in self.content.items():
-                if found.get(key) != value:
+                if kept.get(key) != value:
                     raise InputError(
                         f"{path} holds outcomes with another '{key}' than this run's; move it away or choose "
                         f"another --out."
                     )
-            self.sessions = found["sessions"]
-            runs = {(Trial.from_dict(run["trial"]), run["seed"]): run for run in found["runs"]}
+            self.sessions = kept["sessions"]
+            runs = {(Trial.from_dict(run["trial"]), run["seed"]): run for run in kept["runs"]}
             self.runs = {key: run for key, run in runs.items() if run.get("revision", 1) == revision_of(key[0])}
 
     def todo(self, trials: Iterable[Trial], seeds: int) -> Iterator[tuple[Trial, int]]:

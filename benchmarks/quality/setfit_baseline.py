@@ -41,6 +41,6 @@ def decide(given: Evidence) -> NDArray[np.bool_]:
             show_progress_bar=False,
         )
         Trainer(model=model, args=arguments, train_dataset=rows).train()
-    said = np.tile(truth.all(axis=0), (len(given.test_texts), 1))
-    said[:, learned] = np.asarray(model.predict(list(given.test_texts), batch_size=64)).astype(bool)
-    return said
+    decisions = np.tile(truth.all(axis=0), (len(given.test_texts), 1))
+    decisions[:, learned] = np.asarray(model.predict(list(given.test_texts), batch_size=64)).astype(bool)
+    return decisions

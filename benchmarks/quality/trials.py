@@ -1,7 +1,11 @@
 """One trial with one seed: from a data set to metrics.
 
-The same draw of annotated texts serves every method, except the recipe `reference`, which draws with replacement as its
+Recipes are tried through `BNCLClassifier`, as a user has them: the figures are those of the public class. The
+same draw of annotated texts serves every method, except the recipe `reference`, which draws with replacement as its
 authors do.
+
+A trial is a whole training: nothing is carried from one seed to the next, also where only the annotated texts differ.
+One of the recipe `reference` is trained twice, see `_best_on_test`.
 """
 
 import resource
@@ -12,33 +16,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from benchmarks.quality.datasets import DataSet
-from benchmarks.quality.plan import COSINE_QUANTILE, DEFAULT, ESTIMATED, SETFIT, Rough, Trial, group_of, grouped
-from bncl_pyg.corpus import WORDS, RoughPriors, Supervision
+from benchmarks.quality.plan import COSINE_QUANTILE, DEFAULT, RECIPES, SETFIT, Trial, group_of, grouped
+from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import Metrics, Reliability, evaluate, reliability
 from bncl_pyg.evaluation.baselines import BASELINES, Evidence, prevalence_quantile
-from bncl_pyg.features import Features
-from bncl_pyg.graph import balanced_neighbourhoods
+from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
 from bncl_pyg.nn import BNCL
+from bncl_pyg.priors import WORDS, Priors
 from bncl_pyg.training import (
+    PAPER,
+    REFERENCE,
+    Annotated,
     DefaultRecipe,
-    DefaultTrainer,
-    EpochLog,
+    PaperModel,
+    PaperRecipe,
     Recipe,
     Setting,
-    Start,
     Trainer,
-    adapted_recipe,
-    estimated_cardinality,
-    supervise,
+    TrainingStep,
+    draw,
+    estimate_cardinality,
 )
 
 RESET_PEAK = Path("/proc/self/clear_refs")
-_started: dict[tuple[Path, str], tuple[DefaultTrainer, Start, float, int]] = {}
-"""Of the last data set and graph, what the default recipe learned before annotated texts, its seconds and megabytes."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,12 @@ class Outcome:
     """What a trial with one seed gave.
 
     Args:
-        metrics: with the last epoch.
+        metrics: of the trained model.
         best_on_test: for each metric its highest value over all epochs; what choosing the epoch on the test set, as the
             authors' code does, would have shown. Only for the recipe `reference`.
-        seconds: from features and vectors to decisions.
+        seconds: from features and vectors to decisions, once.
         peak_megabytes: of the process, with the data set in memory.
-        calibration: the probabilities beside the truth and the zero-shot start's; only for the recipe `default`.
+        calibration: the probabilities beside the truth and the zero-shot ones; only for the recipe `default`.
     """
 
     metrics: Metrics
@@ -68,8 +71,8 @@ class Outcome:
         if self.calibration is not None:
             rounded["calibration"] = {
                 name: [
-                    [int(pairs), round(float(said), 4), round(float(true), 4)]
-                    for pairs, said, true in zip(*one, strict=True)
+                    [int(pairs), round(float(mean), 4), round(float(true), 4)]
+                    for pairs, mean, true in zip(*one, strict=True)
                 ]
                 for name, one in self.calibration.items()
             }
@@ -86,30 +89,26 @@ def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -
         epochs: instead of the recipe's own; for a quick look only.
     """
     _load(trial, data)
+    truth = data.test.annotations
+    assert truth is not None
     if RESET_PEAK.exists():
         RESET_PEAK.write_text("5")
     began = time.perf_counter()
-    probabilities = None
-    seconds_before, megabytes_before = 0.0, 0
-    if trial.method == DEFAULT:
-        said, probabilities, seconds_before, megabytes_before = _default(trial, data, seed)
-        decisions = [said]
-    elif trial.method in BASELINES or trial.method in (COSINE_QUANTILE, SETFIT):
-        decisions = [_decide(trial, data, seed)]
+    best = calibration = None
+    if trial.method in RECIPES:
+        training = Training.of(trial, data, seed, epochs)
+        predicted = training.fit(data).predictions(data.scored[1])
+        decisions = predicted.indicator()
     else:
-        decisions = _train(trial, data, seed, epochs)
-    seconds = seconds_before + time.perf_counter() - began
-    assert data.test.annotations is not None
-    found = [evaluate(data.test.annotations, said) for said in decisions]
-    best = Metrics(*(max(column) for column in zip(*found, strict=True))) if trial.method == "reference" else None
-    calibration = None
-    if probabilities is not None:
-        start = data.scored[1].zero_shot_probabilities().numpy()
-        calibration = {
-            "model": reliability(data.test.annotations, probabilities),
-            "zero-shot": reliability(data.test.annotations, start),
-        }
-    return Outcome(found[-1], best, seconds, max(megabytes_before, _peak_megabytes()), calibration)
+        decisions = _decide(trial, data, seed)
+    seconds, megabytes = time.perf_counter() - began, _peak_megabytes()
+    if trial.method == DEFAULT:
+        zero_shot = data.scored[1].zero_shot_probabilities().numpy()
+        probabilities = predicted.probability_matrix()
+        calibration = {"model": reliability(truth, probabilities), "zero-shot": reliability(truth, zero_shot)}
+    if trial.method == REFERENCE.name:
+        best = _best_on_test(training, paper_recipe(trial, epochs), data)
+    return Outcome(evaluate(truth, decisions), best, seconds, megabytes, calibration)
 
 
 def _load(trial: Trial, data: DataSet) -> list[Any]:
@@ -123,17 +122,15 @@ def _load(trial: Trial, data: DataSet) -> list[Any]:
 
 
 def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
+    """Return a baseline's decisions on the test texts; boolean, (texts, labels)."""
     if trial.method == COSINE_QUANTILE:
-        return prevalence_quantile(data.cosines[1], data.cosines[0], data.priors.prevalence)
+        return prevalence_quantile(data.cosines[1], data.cosines[0], data.priors.shares)
     train, test = data.scored
-    annotated = None
-    if trial.level != "0":
-        # Drawn as for a recipe; κ and λ are not estimated from the draw, which may hold no label at all.
-        drawn = _supervision(replace(trial, setting=Setting.DOMAIN_SUPERVISOR), data, seed)
-        annotated = data.train.rows(drawn.annotated)
+    count = trial.annotations(len(data.train), len(data.labels))
+    annotated = data.train.rows(draw(len(data.train), count, seed)) if count else None
     priors = data.priors
     if trial.rough == "auto":
-        priors = replace(priors, cardinality=estimated_cardinality(train))
+        priors = replace(priors, cardinality=estimate_cardinality(train))
     given = Evidence(train, test, priors, annotated, data.test.texts, data.encoder.encode, seed)
     if trial.method == SETFIT:
         from benchmarks.quality.setfit_baseline import decide
@@ -142,103 +139,105 @@ def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
     return BASELINES[trial.method].decide(given)
 
 
-def _default(trial: Trial, data: DataSet, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.float32], float, int]:
-    """Return decisions and probabilities of the default recipe on the test texts, and what earlier work to count.
+@dataclass(frozen=True)
+class Training:
+    """What a recipe gets in a trial.
 
-    With exact prevalences, everything that comes before annotated texts is the same at every level and for every seed.
-    It is learned once, and its seconds and megabytes are counted every time.
+    Args:
+        recipe: without what the trial leaves out.
+        setting: which signals it sees.
+        graph: the label graph.
+        priors: what is known of κ and λ; `None` where the setting gives nothing.
+        annotated: annotated texts, if there are any.
+        seed: of the weights and the batches; the draw is done.
     """
-    train, test = data.scored
-    parts: dict[str, Any] = {"parts": tuple(part for part in DefaultRecipe().parts if part not in trial.without)}
-    if "competition" in trial.without:
-        parts["competition"] = 0.0
-    recipe = replace(DefaultRecipe(), **parts)
-    graph = data.graph(trial.vectors, trial.percentiles, trial.hops)
-    start, seconds, megabytes = None, 0.0, 0
-    usual = Trial(DEFAULT, trial.setting, trial.level, trial.vectors)
-    if trial == usual and trial.setting != Setting.SCARCE_ANNOTATION:
-        key = data.folder, trial.vectors
-        if key not in _started:
-            _started.clear()
-            began = time.perf_counter()
-            trainer = DefaultTrainer(train, graph, recipe)
-            start = trainer.start(data.priors)
-            _started[key] = trainer, start, time.perf_counter() - began, _peak_megabytes()
-        else:
-            trainer, start, seconds, megabytes = _started[key]
-        trainer.seed = seed
-    else:
-        trainer = DefaultTrainer(train, graph, recipe, seed)
-    estimated = trial.setting == Setting.SCARCE_ANNOTATION or trial.rough in ESTIMATED
-    if trial.rough not in ESTIMATED:
-        known = _supervision(trial, data, seed)
-        if trial.rough:
-            factors = np.random.default_rng(seed).choice([0.5, 2.0], len(data.labels))
-            known = replace(data.priors, prevalence=np.minimum(data.priors.prevalence * factors, 1.0))
-    else:
-        known = trainer.settle(_roughly(trial.rough, data.priors))
-    model = trainer.run(known, estimated=estimated, start=start)
-    with torch.inference_mode():
-        logits = model(test.entailment, test.contradiction, model.inputs(test.vectors, test.words, len(test)))
-        return model.decide(logits).numpy(), model.probabilities(logits).numpy(), seconds, megabytes
+
+    recipe: Recipe
+    setting: str
+    graph: SignedLabelGraph
+    priors: Priors | None
+    annotated: Annotated | None
+    seed: int
+
+    @classmethod
+    def of(cls, trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -> "Training":
+        """Return what the recipe of a trial gets; see `perform`."""
+        recipe: Recipe = default_recipe(trial) if trial.method == DEFAULT else paper_recipe(trial, epochs)
+        annotated = None
+        texts = len(data.train)
+        count = trial.annotations(texts, len(data.labels))
+        if count:
+            assert data.train.annotations is not None
+            everything = Annotated(np.arange(texts), data.train.annotations)
+            annotated = everything.drawn(recipe.draw(texts, count, seed))
+        priors = None if trial.setting == Setting.SCARCE_ANNOTATION else known_priors(trial, data.priors, seed)
+        graph = data.graph(trial.vectors, trial.percentiles, trial.hops)
+        return cls(recipe, trial.setting, graph, priors, annotated, seed)
+
+    def fit(self, data: DataSet) -> BNCLClassifier:
+        """Train on the training texts."""
+        classifier = BNCLClassifier(
+            prevalence=self.priors, recipe=self.recipe, setting=self.setting, graph=self.graph, seed=self.seed
+        )
+        return classifier.fit(data.scored[0], self.annotated)
 
 
-def _roughly(rough: Rough, exact: Supervision) -> RoughPriors:
-    """Return what somebody knows who knows the prevalences only roughly."""
-    nothing = RoughPriors.nothing(len(exact.prevalence))
-    if rough == "auto":
-        return nothing
-    words = group_of(exact.prevalence, len(WORDS)) if rough == "words" else nothing.words
-    return replace(nothing, cardinality=exact.cardinality, words=words)
+def default_recipe(trial: Trial) -> DefaultRecipe:
+    """Return the default recipe without the parts that a trial leaves out."""
+    usual = DefaultRecipe().self_training
+    parts = tuple(part for part in usual.parts if part not in trial.without)
+    competition = 0.0 if "competition" in trial.without else usual.competition
+    return DefaultRecipe(self_training=replace(usual, parts=parts, competition=competition))
 
 
-def _train(trial: Trial, data: DataSet, seed: int, epochs: int | None) -> list[NDArray[np.bool_]]:
-    """Return the decisions on the test texts: of the last epoch, or of all epochs for the recipe `reference`."""
-    train, test = data.scored
-    recipe = _recipe(trial, epochs)
-    graph = data.graph(trial.vectors, trial.percentiles, trial.hops)
-    model = BNCL(balanced_neighbourhoods(graph, simple=recipe.simple_hops))
-    trainer = Trainer(model, train, _supervision(trial, data, seed, recipe), recipe, seed)
-    decisions: list[NDArray[np.bool_]] = []
-
-    def look(entry: EpochLog) -> None:
-        if trial.method == "reference" or entry.epoch == recipe.epochs:
-            decisions.append(_predict(model, test, recipe))
-
-    trainer.run(progress=look)
-    return decisions
-
-
-@torch.inference_mode()
-def _predict(model: BNCL, features: Features, recipe: Recipe) -> NDArray[np.bool_]:
-    decide = torch.ge if recipe.ties_count else torch.gt
-    parts = zip(features.entailment.split(4096), features.contradiction.split(4096), strict=True)
-    return torch.cat([decide(*model(*part)) for part in parts]).numpy()
-
-
-def _recipe(trial: Trial, epochs: int | None) -> Recipe:
-    recipe = adapted_recipe(trial.method, epochs=epochs)
-    assert isinstance(recipe, Recipe)
-    labels, texts, annotated = recipe.loss_weights
-    weights = (0.0 if "L2" in trial.without else labels, 0.0 if "L3" in trial.without else texts, annotated)
+def paper_recipe(trial: Trial, epochs: int | None = None) -> PaperRecipe:
+    """Return the recipe `paper` or `reference` without the losses that a trial leaves out."""
+    recipe = REFERENCE if trial.method == REFERENCE.name else PAPER
+    if epochs is not None:
+        recipe = recipe.adapted(epochs=epochs)
+    prevalence, cardinality, annotation = recipe.loss_weights
+    weights = (0.0 if "L2" in trial.without else prevalence, 0.0 if "L3" in trial.without else cardinality, annotation)
     return replace(recipe, loss_weights=weights, annotation="literal" if trial.literal else recipe.annotation)
 
 
-def _supervision(trial: Trial, data: DataSet, seed: int, recipe: Recipe | None = None) -> Supervision:
-    setting = Setting(trial.setting)
-    priors = data.priors
-    if trial.groups:
-        priors = replace(priors, prevalence=grouped(priors.prevalence, trial.groups))
-    count = trial.annotations(len(data.train), len(data.labels))
-    return supervise(
-        setting,
-        data.scored[0],
-        None if setting is Setting.SCARCE_ANNOTATION else priors,
-        data.train if count else None,
-        count or None,
-        seed,
-        replacement=recipe is not None and recipe.replacement,
-    )
+def known_priors(trial: Trial, exact: Priors, seed: int) -> Priors:
+    """Return what is known of κ and λ in a trial, given the exact numbers."""
+    labels, cardinality = len(exact), exact.cardinality
+    assert cardinality is not None
+    if trial.rough == "auto":
+        return Priors.nothing(labels)
+    if trial.rough == "only κ":
+        return Priors(cardinality, (None,) * labels)
+    if trial.rough == "words":
+        return Priors(cardinality, tuple(WORDS[group] for group in group_of(exact.shares, len(WORDS))))
+    if trial.rough == "factor 2":
+        factors = np.random.default_rng(seed).choice([0.5, 2.0], labels)
+        return Priors.exact(cardinality, np.minimum(exact.shares * factors, 1.0))
+    return Priors.exact(cardinality, grouped(exact.shares, trial.groups)) if trial.groups else exact
+
+
+def _best_on_test(training: Training, recipe: PaperRecipe, data: DataSet) -> Metrics:
+    """Return each metric's highest value over the epochs, which nobody without test labels could choose.
+
+    The classifier predicts after the last epoch only. The same training is repeated here and looked at after each; it
+    is not timed.
+    """
+    (train, test), truth = data.scored, data.test.annotations
+    assert truth is not None
+    priors = training.priors
+    if priors is None:
+        assert training.annotated is not None
+        priors = Priors.from_annotations(training.annotated.labels)
+    network = BNCL(balanced_neighbourhoods(training.graph, simple=recipe.simple_hops))
+    trainer = Trainer(network, train, priors, training.annotated, recipe, training.seed)
+    model = PaperModel(network, priors, trainer.loss.sharpness, len(train.labels), recipe.ties_count)
+    epochs: list[Metrics] = []
+
+    def look(_: TrainingStep) -> None:
+        epochs.append(evaluate(truth, model.predict(test).indicator()))
+
+    trainer.run(progress=look)
+    return Metrics(*(max(column) for column in zip(*epochs, strict=True)))
 
 
 def _rounded(metrics: Metrics) -> list[float]:

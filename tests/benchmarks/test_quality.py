@@ -1,8 +1,6 @@
-import gzip
 import json
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,11 +27,9 @@ from benchmarks.quality.printed import printed
 from benchmarks.quality.records import Records
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import FOLDER
-from bncl_pyg.demo import demo_folder
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation import Metrics
 from bncl_pyg.evaluation.baselines import BASELINES
-from bncl_pyg.persistence import write_jsonl
 
 TOP = Path(__file__).parents[2]
 
@@ -124,25 +120,6 @@ def test_what_the_code_no_longer_predicts_is_measured_again(tmp_path: Path) -> N
     assert list(Records(records.path, {"name": "x"}).todo([*guesses, *numbers], 1)) == [(guesses[0], 0)]
 
 
-@pytest.fixture
-def sample(tmp_path: Path) -> Path:
-    """A folder with a data set: some texts of the bundled one, and their most common labels."""
-    folder = tmp_path / "data" / "sample"
-    folder.mkdir(parents=True)
-    rows = {}
-    for name in ("train", "test"):
-        with gzip.open(demo_folder() / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
-            rows[name] = [json.loads(line) for line in file]
-    counts = Counter(label for row in rows["train"] for label in row["labels"])
-    common = {label for label, _ in counts.most_common(12)}
-    labels = (demo_folder() / "labels.jsonl").read_text(encoding="utf-8").splitlines()
-    write_jsonl(folder / "labels.jsonl", [row for row in map(json.loads, labels) if row["label"] in common])
-    for name, count in (("train", 120), ("test", 40)):
-        fitting = [row | {"labels": sorted(common & {*row["labels"]})} for row in rows[name]]
-        write_jsonl(folder / f"{name}.jsonl", [row for row in fitting if row["labels"]][:count])
-    return folder
-
-
 def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["--data", sample.parent, "--datasets", "sample", "--cache", tmp_path / "cache", "--out", out]
@@ -158,7 +135,8 @@ def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
     assert done == {trial for trial in all_trials("embedded") if trial.method != "SetFit"}
     for entry in content["runs"]:
         assert all(0 <= value <= 1 for value in entry["metrics"])
-        assert ("best_on_test" in entry) == (entry["trial"]["method"] == "reference")
+        # After the only epoch, the repeated training predicts what the public class does.
+        assert entry.get("best_on_test") == (entry["metrics"] if entry["trial"]["method"] == "reference" else None)
         assert ("calibration" in entry) == (entry["trial"]["method"] == DEFAULT)
         assert entry["peak_megabytes"] > 50
     assert content["about"]["sha256"].keys() == {"labels.jsonl", "train.jsonl", "test.jsonl"}

@@ -1,12 +1,12 @@
 """SetFit is heavy and not installed for the tests; where it is, the wrapper is tried on a handful of texts."""
 
-import numpy as np
 import pytest
 import torch
 
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision, annotation_matrix
+from bncl_pyg.corpus import Corpus, LabelSet, annotation_matrix
 from bncl_pyg.evaluation.baselines import Evidence
 from bncl_pyg.features import Features
+from bncl_pyg.priors import Priors
 
 pytest.importorskip("setfit")
 
@@ -22,7 +22,7 @@ def test_setfit_learns_two_topics_and_leaves_the_others_alone(monkeypatch: pytes
     annotated = Corpus(("a", "b", "c", "d"), texts, annotation_matrix([[0, 3], [0, 3], [1, 3], [1, 3]], 4))
     scored = Features(annotated.ids, labels, torch.full((4, 4), 0.4), torch.full((4, 4), 0.4))
     given = Evidence(
-        scored, scored, Supervision(2.0, np.full(4, 0.5)), annotated, texts, lambda texts: torch.zeros(len(texts), 1)
+        scored, scored, Priors(2.0, (0.5,) * 4), annotated, texts, lambda texts: torch.zeros(len(texts), 1)
     )
     said = setfit_baseline.decide(given)
     assert annotated.annotations is not None

@@ -1,11 +1,11 @@
 from benchmarks.step import timed_epochs
-from bncl_pyg.corpus import Supervision
 from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.priors import Priors
 
 
 def test_the_transcription_does_what_our_trainer_does(
-    graph: SignedLabelGraph, features: Features, priors: Supervision
+    graph: SignedLabelGraph, features: Features, priors: Priors
 ) -> None:
     """The first step's loss and weights are compared inside."""
     found = timed_epochs(features, priors, graph, 1)
