@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from bncl_pyg.corpus import Corpus, LabelSet, Supervision, annotation_matrix
+from bncl_pyg.corpus import Corpus, LabelSet, annotation_matrix
 from bncl_pyg.features import Features
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
+from bncl_pyg.priors import Priors
 
 LABELS = LabelSet(
     ("gold", "silver", "wheat", "corn", "money", "rates"),
@@ -50,9 +52,9 @@ def features(corpus: Corpus) -> Features:
 
 
 @pytest.fixture
-def priors(corpus: Corpus) -> Supervision:
+def priors(corpus: Corpus) -> Priors:
     assert corpus.annotations is not None
-    return Supervision.from_annotations(corpus.annotations)
+    return Priors.from_annotations(corpus.annotations)
 
 
 @pytest.fixture
@@ -66,3 +68,24 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write_file
+
+
+@pytest.fixture
+def tensors_in() -> Callable[[object], list[Tensor]]:
+    """Return everything that is a tensor in an object, its attributes and what these hold."""
+
+    def collect(thing: object, seen: set[int]) -> list[Tensor]:
+        if id(thing) in seen:
+            return []
+        seen.add(id(thing))
+        if isinstance(thing, Tensor):
+            return [thing]
+        if isinstance(thing, dict):
+            inside = list(thing.values())
+        elif isinstance(thing, list | tuple | set):
+            inside = list(thing)
+        else:
+            inside = list(vars(thing).values()) if hasattr(thing, "__dict__") and not isinstance(thing, type) else []
+        return [tensor for part in inside for tensor in collect(part, seen)]
+
+    return lambda thing: collect(thing, set())
