@@ -121,7 +121,7 @@ def test_only_guessed_labels_have_thresholds(world: World, data: Prepared, unsup
 def test_thresholds_are_left_out_where_annotated_texts_fare_better_without(
     world: World, data: Prepared, unsupervised: SelfTrained
 ) -> None:
-    """Probabilities that hardly tell texts apart: the most common label seems worth a try everywhere, others nowhere."""
+    """Probabilities that hardly tell texts apart: the most common label seems worth a try everywhere, others not."""
     correction = CorrectionFit().fit(data, unsupervised, world.first(900), 0)
     unsure = replace(correction, inverse_temperature=0.1)
     only_the_first = torch.zeros_like(correction.truth).index_fill(1, torch.tensor([0]), 1.0)
