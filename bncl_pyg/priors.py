@@ -45,10 +45,15 @@ class Priors:
     prevalence: tuple[Prevalence, ...]
 
     def __post_init__(self) -> None:
-        for place, value in enumerate(self.prevalence):
+        values = (
             _checked_prevalence(value, f"The prevalence of label number {place + 1}")
+            for place, value in enumerate(self.prevalence)
+        )
+        # One form of each, whatever it was given as: Python's own numbers, which JSON can hold, and tuples.
+        object.__setattr__(self, "prevalence", tuple(values))
         if self.cardinality is not None:
-            _checked_cardinality(self.cardinality, "The cardinality", len(self.prevalence))
+            cardinality = _checked_cardinality(self.cardinality, "The cardinality", len(self.prevalence))
+            object.__setattr__(self, "cardinality", cardinality)
 
     def __len__(self) -> int:
         return len(self.prevalence)
@@ -98,7 +103,7 @@ class Priors:
             return cls(cardinality, (None,) * len(labels))
         if isinstance(prevalence, Mapping):
             return _completed(cardinality, _by_name(prevalence, labels, "prevalence"), "prevalence")
-        if isinstance(prevalence, str) or not hasattr(prevalence, "__len__"):
+        if isinstance(prevalence, str) or not (isinstance(prevalence, Sequence) or hasattr(prevalence, "__array__")):
             raise TypeError(f"prevalence must be a mapping or a sequence, but is {type(prevalence).__name__}.")
         if len(prevalence) != len(labels):
             raise InputError(f"There are {len(prevalence)} prevalences, but there are {len(labels)} labels.")
@@ -131,7 +136,7 @@ class Priors:
     def write(self, path: Path, labels: LabelSet) -> None:
         """Write what `read` reads."""
         content: dict[str, Any] = {} if self.cardinality is None else {"cardinality": self.cardinality}
-        if self.knows_labels:
+        if self.knows_labels or not content:
             values = (list(value) if isinstance(value, tuple) else value for value in self.prevalence)
             content["prevalence"] = dict(zip(labels.names, values, strict=True))
         write_json(path, content)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from bncl_pyg.corpus import Corpus, LabelSet, annotation_matrix
 from bncl_pyg.features import Features
@@ -67,3 +68,24 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write_file
+
+
+@pytest.fixture
+def tensors_in() -> Callable[[object], list[Tensor]]:
+    """Return everything that is a tensor in an object, its attributes and what these hold."""
+
+    def collect(thing: object, seen: set[int]) -> list[Tensor]:
+        if id(thing) in seen:
+            return []
+        seen.add(id(thing))
+        if isinstance(thing, Tensor):
+            return [thing]
+        if isinstance(thing, dict):
+            inside = list(thing.values())
+        elif isinstance(thing, list | tuple | set):
+            inside = list(thing)
+        else:
+            inside = list(vars(thing).values()) if hasattr(thing, "__dict__") and not isinstance(thing, type) else []
+        return [tensor for part in inside for tensor in collect(part, seen)]
+
+    return lambda thing: collect(thing, set())

@@ -80,10 +80,14 @@ def indicator_of(y: Any, texts: int, labels: LabelSet) -> tuple[NDArray[np.int64
     if count != texts:
         raise InputError(f"y has {count} rows, but there are {texts} texts.")
     if issparse(y):
-        return np.arange(texts), _checked_shape(csr_array(y, dtype=bool), labels)
+        return _from_matrix(csr_array(y, copy=True), labels)
+    if getattr(y, "ndim", 1) == 2:
+        y = np.asarray(y)
+        if y.dtype.kind in "biuf":
+            return _from_matrix(csr_array(y), labels)
     values = list(y)
-    if getattr(y, "ndim", 1) == 2 or (values and all(_is_numbers(row) for row in values)):
-        return _from_matrix(np.asarray(y), labels)
+    if values and all(_is_numbers(row) for row in values):
+        return _from_matrix(csr_array(_same_widths(values, labels)), labels)
     kept = [place for place, row in enumerate(values) if row is not None]
     columns = [_columns(values[place], place, labels) for place in kept]
     return np.array(kept, dtype=np.int64), annotation_matrix(columns, len(labels))
@@ -95,19 +99,29 @@ def _is_numbers(row: Any) -> bool:
     return len(row) > 0 and all(isinstance(value, int | float | np.number | np.bool_) for value in row)
 
 
-def _from_matrix(matrix: NDArray[Any], labels: LabelSet) -> tuple[NDArray[np.int64], csr_array]:
-    known = ~(matrix == -1).all(axis=1) if matrix.ndim == 2 and matrix.size else np.ones(len(matrix), dtype=bool)
-    rows = np.flatnonzero(known)
-    inside = matrix[rows]
-    if not np.isin(inside, (0, 1)).all():
-        raise InputError("An indicator matrix y must hold 0 and 1, and -1 in all of a row that nobody annotated.")
-    return rows, _checked_shape(csr_array(inside.astype(bool)), labels)
+def _same_widths(values: list[Any], labels: LabelSet) -> NDArray[Any]:
+    """Return rows of numbers as a matrix."""
+    for place, row in enumerate(values):
+        if len(row) != len(labels):
+            raise InputError(f"y[{place}] has {len(row)} columns, but there are {len(labels)} labels.")
+    return np.array(values)
 
 
-def _checked_shape(matrix: csr_array, labels: LabelSet) -> csr_array:
+def _from_matrix(matrix: csr_array, labels: LabelSet) -> tuple[NDArray[np.int64], csr_array]:
     if matrix.ndim != 2 or matrix.shape[1] != len(labels):
         raise InputError(f"y has shape {matrix.shape}, but there are {len(labels)} labels: a column each is needed.")
-    return matrix
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    row_of_entry = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    unknown = np.bincount(row_of_entry[matrix.data == -1], minlength=matrix.shape[0]) == len(labels)
+    odd = row_of_entry[(matrix.data != 1) & ~unknown[row_of_entry]]
+    if len(odd):
+        raise InputError(
+            f"An indicator matrix y must hold 0 and 1, and -1 in all of a row that nobody annotated, "
+            f"but y[{odd[0]}] does not."
+        )
+    rows = np.flatnonzero(~unknown)
+    return rows, csr_array(matrix[rows], dtype=bool)
 
 
 def _columns(names: Any, place: int, labels: LabelSet) -> list[int]:

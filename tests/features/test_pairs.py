@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from bncl_pyg.features import AllPairs, Candidates
-from bncl_pyg.features import pairs as pairs_module
-from bncl_pyg.nn import CollectiveProjection, ScoreScale, SignedMessages
-from bncl_pyg.training import Inputs, regress
+from bncl_pyg.features.pairs import BLOCK_LABELS, Routes
+from bncl_pyg.nn import CollectiveProjection, ScoreStandardizer, SignedMessages
+from bncl_pyg.training import PCAInputs, fit_logistic
 
 TEXTS, LABELS, WIDTH = 60, 9, 4
 
@@ -34,7 +34,7 @@ def test_sums_and_products_are_those_of_the_whole_matrix_at_the_candidates(seed:
     assert torch.equal(pairs.lowest(values), whole(values, pairs, torch.inf).min(dim=0).values)
     assert torch.allclose(pairs.linear(inputs, weights), (inputs @ weights).gather(1, pairs.candidates), atol=1e-5)
     numbers = torch.randn(LABELS)
-    assert torch.equal(pairs.spread(numbers), numbers.expand(TEXTS, LABELS).gather(1, pairs.candidates))
+    assert torch.equal(pairs.broadcast_to_pairs(numbers), numbers.expand(TEXTS, LABELS).gather(1, pairs.candidates))
     assert torch.equal(pairs.counts, whole(torch.ones(TEXTS, WIDTH), pairs).sum(dim=0))
 
 
@@ -47,7 +47,7 @@ def test_few_texts_look_at_few_labels() -> None:
 def test_what_is_true_of_other_labels_is_left_out() -> None:
     pairs = some()
     truth = torch.rand(TEXTS, LABELS) > 0.5
-    assert torch.equal(pairs.of(csr_array(truth.numpy())), truth.gather(1, pairs.candidates).float())
+    assert torch.equal(pairs.select(csr_array(truth.numpy())), truth.gather(1, pairs.candidates).float())
 
 
 def test_messages_go_from_candidate_to_candidate() -> None:
@@ -56,16 +56,16 @@ def test_messages_go_from_candidate_to_candidate() -> None:
     weight = torch.randn(6, requires_grad=True)
     pairs = some(3)
     states = torch.randn(TEXTS, WIDTH)
-    heard = layer(states, weight, pairs)
+    messages = layer(states, weight, pairs)
     expected = layer(whole(states, pairs), weight).gather(1, pairs.candidates)
-    assert torch.allclose(heard, expected, atol=1e-5)
-    of_heard, of_expected = (torch.autograd.grad(one.square().sum(), weight)[0] for one in (heard, expected))
-    assert torch.allclose(of_heard, of_expected, atol=1e-4)
+    assert torch.allclose(messages, expected, atol=1e-5)
+    of_messages, of_expected = (torch.autograd.grad(one.square().sum(), weight)[0] for one in (messages, expected))
+    assert torch.allclose(of_messages, of_expected, atol=1e-4)
 
 
 def test_routes_do_not_depend_on_how_many_texts_are_looked_at_at_once() -> None:
     edges = torch.tensor([[1, 2, 0, 5, 7, 3], [0, 0, 1, 2, 2, 8]])
-    at_once, few = (pairs_module.Routes.found(some(), edges, texts_at_once=count) for count in (4096, 7))
+    at_once, few = (Routes.between(some(), edges, texts_at_once=count) for count in (4096, 7))
     assert all(torch.equal(getattr(at_once, name), getattr(few, name)) for name in ("sources", "targets", "edges"))
 
 
@@ -75,33 +75,35 @@ def test_with_every_label_a_candidate_all_is_as_with_all_pairs() -> None:
     contradiction = (1 - entailment) * torch.rand(TEXTS, LABELS, generator=generator)
     inputs = torch.randn(TEXTS, 5, generator=generator)
     prevalence = torch.linspace(0.02, 0.5, LABELS)
-    found = []
+    fitted = []
     for pairs in (AllPairs(TEXTS, LABELS), every()):
-        scale = ScoreScale.fit(entailment, contradiction, pairs)
-        scores = scale(entailment, contradiction, pairs)
-        projection = CollectiveProjection.solved(2 * scores, prevalence, 2.0, 0.75, pairs)
-        likely = torch.sigmoid(projection(2 * scores, pairs))
-        learned = regress(Inputs.of(inputs), likely, torch.zeros(LABELS), 2.0, steps=60, scores=scores, pairs=pairs)
-        found.append([scores, scale.lowest, projection.offsets, likely, *learned])
-    for one, other in zip(*found, strict=True):
+        standardizer = ScoreStandardizer.fit(entailment, contradiction, pairs)
+        scores = standardizer(entailment, contradiction, pairs)
+        projection = CollectiveProjection.fit(2 * scores, prevalence, 2.0, 0.75, pairs)
+        probabilities = torch.sigmoid(projection(2 * scores, pairs))
+        learned = fit_logistic(
+            PCAInputs.fit(inputs), probabilities, torch.zeros(LABELS), 2.0, steps=60, scores=scores, pairs=pairs
+        )
+        fitted.append([scores, standardizer.lowest, projection.offsets, probabilities, *learned])
+    for one, other in zip(*fitted, strict=True):
         assert torch.allclose(one, other, atol=2e-3)
 
 
 def test_labels_fitted_some_at_a_time_are_fitted_as_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, pairs = torch.randn(TEXTS, 3), some(1)
     targets = torch.rand(TEXTS, WIDTH)
-    together = regress(Inputs.of(inputs), targets, torch.zeros(LABELS), 2.0, steps=100, pairs=pairs)
-    monkeypatch.setattr(pairs_module, "BLOCK_LABELS", 2)
-    apart = regress(Inputs.of(inputs), targets, torch.zeros(LABELS), 2.0, steps=100, pairs=pairs)
-    assert torch.allclose(together.weights, apart.weights, atol=1e-2)
+    together = fit_logistic(PCAInputs.fit(inputs), targets, torch.zeros(LABELS), 2.0, steps=100, pairs=pairs)
+    monkeypatch.setattr("bncl_pyg.features.pairs.BLOCK_LABELS", 2)
+    separately = fit_logistic(PCAInputs.fit(inputs), targets, torch.zeros(LABELS), 2.0, steps=100, pairs=pairs)
+    assert torch.allclose(together.weights, separately.weights, atol=1e-2)
 
 
 def test_an_unknown_pair_is_not_false() -> None:
     # Each label is scored for the texts that have it and for as many others; the rest is unknown.
     pairs = some(5, texts=400)
     targets = (torch.rand(400, WIDTH) > 0.5).float()
-    none = Inputs.of(torch.zeros(400, 0))
-    learned = regress(none, targets, torch.zeros(LABELS), 1.0, steps=60, pairs=pairs)
+    none = PCAInputs.fit(torch.zeros(400, 0))
+    learned = fit_logistic(none, targets, torch.zeros(LABELS), 1.0, steps=60, pairs=pairs)
     assert torch.allclose(torch.sigmoid(learned.intercepts), pairs.sums(targets) / pairs.counts, atol=1e-3)
 
 
@@ -109,14 +111,14 @@ def test_a_label_is_asked_of_half_its_few_candidates_at_most() -> None:
     candidates = torch.tensor([[0, 1], [1, 2], [1, 2], [1, 3]])
     pairs = Candidates(candidates, 5)
     logits = torch.zeros(4, 2)
-    found = CollectiveProjection.solved(logits, torch.tensor([1.0, 0.25, 0.0, 0.1, 0.5]), 1.0, 0.0, pairs)
-    likely = pairs.sums(torch.sigmoid(found(logits, pairs)))
-    assert abs(float(likely[0]) - 0.625) < 1e-3
-    assert abs(float(likely[1]) - 1.0) < 1e-3
-    assert float(likely[2]) < 2e-3
+    projection = CollectiveProjection.fit(logits, torch.tensor([1.0, 0.25, 0.0, 0.1, 0.5]), 1.0, 0.0, pairs)
+    totals = pairs.sums(torch.sigmoid(projection(logits, pairs)))
+    assert abs(float(totals[0]) - 0.625) < 1e-3
+    assert abs(float(totals[1]) - 1.0) < 1e-3
+    assert float(totals[2]) < 2e-3
     # Nobody's candidate: what its prevalence alone suggests.
-    assert float(found.offsets[4]) == 0.0
-    always = CollectiveProjection.solved(logits, torch.tensor([0.5, 0.25, 0.1, 0.1, 1.0]), 1.0, 0.0, pairs)
+    assert float(projection.offsets[4]) == 0.0
+    always = CollectiveProjection.fit(logits, torch.tensor([0.5, 0.25, 0.1, 0.1, 1.0]), 1.0, 0.0, pairs)
     assert bool(always.offsets.isfinite().all())
 
 
@@ -126,7 +128,7 @@ def test_very_many_pairs_are_cut_where_labels_end() -> None:
     pairs = Candidates(candidates.sort(dim=1).values, labels)
     counts = pairs.counts.long()
     assert [int(block.counts.sum()) for block in pairs.blocks()] == [
-        int(part.sum()) for part in counts.split(pairs_module.BLOCK_LABELS)
+        int(part.sum()) for part in counts.split(BLOCK_LABELS)
     ]
     for block in pairs.blocks():
         assert len(block.take(torch.zeros(texts, 100, dtype=torch.int8))) == int(block.counts.sum())

@@ -84,8 +84,8 @@ def test_gradients_are_those_of_the_formulas(hesitation: Literal["norm", "square
         return parts, predicted
 
     def of_candidates(p: torch.Tensor, against: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = loss(p[:, :2], against[:, :2], others=others, texts=9, pairs=candidates)[0]
-        return found
+        parts: torch.Tensor = loss(p[:, :2], against[:, :2], others=others, texts=9, pairs=candidates)[0]
+        return parts
 
     inputs = [part.requires_grad_() for part in (p.clone(), against.clone(), others)]
     assert torch.autograd.gradcheck(everything, inputs)
@@ -96,10 +96,10 @@ def test_gradients_are_those_of_the_formulas(hesitation: Literal["norm", "square
 @given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8))
 def test_sharpness_is_the_smallest_that_is_certain(margins: list[float]) -> None:
     entailment = torch.tensor([margins])
-    found = choose_sharpness(entailment, torch.zeros_like(entailment))
+    sharpness = choose_sharpness(entailment, torch.zeros_like(entailment))
     exact = entailment.double()
-    assert bool((torch.sigmoid(found * exact) > 0.9999).all())
-    assert found == 1 or not bool((torch.sigmoid((found - 1) * exact) > 0.9999).all())
+    assert bool((torch.sigmoid(sharpness * exact) > 0.9999).all())
+    assert sharpness == 1 or not bool((torch.sigmoid((sharpness - 1) * exact) > 0.9999).all())
 
 
 def test_sharpness_needs_a_prediction() -> None:

@@ -4,8 +4,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncl_pyg.features import AllPairs, pairs
-from bncl_pyg.nn import CollectiveProjection, solve_text_offsets
+from bncl_pyg.features import AllPairs, row_blocks
+from bncl_pyg.nn import CollectiveProjection, ProjectionSteps, solve_text_offsets
 from bncl_pyg.nn.projection import solve_label_offsets
 
 
@@ -19,16 +19,18 @@ def test_totals_are_met(seed: int, slope: float) -> None:
     assert torch.allclose(torch.sigmoid(logits + offsets).sum(dim=0), totals, rtol=1e-3)
     cardinality = float(totals[0])
     offsets = solve_text_offsets(logits.T.contiguous(), cardinality, torch.zeros(5), 25)
-    found = torch.sigmoid(logits.T + offsets[:, None]).sum(dim=1)
-    assert torch.allclose(found, torch.full((5,), cardinality), rtol=1e-3)
+    totals = torch.sigmoid(logits.T + offsets[:, None]).sum(dim=1)
+    assert torch.allclose(totals, torch.full((5,), cardinality), rtol=1e-3)
 
 
 def test_blocks_that_fit_the_cache_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     logits = torch.randn(50, 7, generator=torch.Generator().manual_seed(5))
-    solved = CollectiveProjection.solved(logits, torch.full((7,), 0.2), 1.4, 0.75)
-    whole = solved(logits)
-    monkeypatch.setattr(pairs, "CACHED_NUMBERS", 100)
-    in_blocks = CollectiveProjection.solved(logits, torch.full((7,), 0.2), 1.4, 0.75)
+    projection = CollectiveProjection.fit(logits, torch.full((7,), 0.2), 1.4, 0.75)
+    whole = projection(logits)
+    monkeypatch.setattr("bncl_pyg.features.pairs.CACHED_NUMBERS", 100)
+    monkeypatch.setattr("bncl_pyg.features.pairs.LEAST_ROWS", 3)
+    assert len(list(row_blocks(logits))) == 4
+    in_blocks = CollectiveProjection.fit(logits, torch.full((7,), 0.2), 1.4, 0.75)
     assert torch.allclose(in_blocks(logits), whole, atol=1e-4)
 
 
@@ -37,34 +39,60 @@ def test_prevalence_is_met_exactly_and_cardinality_as_far_as_it_competes(competi
     logits = 2 * torch.randn(400, 12, generator=torch.Generator().manual_seed(1))
     prevalence = torch.linspace(0.01, 0.4, 12)
     cardinality = float(prevalence.sum())
-    found = CollectiveProjection.solved(logits, prevalence, cardinality, competition)
-    likely = torch.sigmoid(found(logits))
-    assert torch.allclose(likely.mean(dim=0), prevalence, rtol=0.02)
-    spread = likely.sum(dim=1).std()
-    free = torch.sigmoid(CollectiveProjection.solved(logits, prevalence, cardinality, 0.0)(logits)).sum(dim=1).std()
-    assert spread <= free * (1.001 - 0.5 * competition)
+    projection = CollectiveProjection.fit(logits, prevalence, cardinality, competition)
+    probabilities = torch.sigmoid(projection(logits))
+    assert torch.allclose(probabilities.mean(dim=0), prevalence, rtol=0.02)
+    std = probabilities.sum(dim=1).std()
+    independent = torch.sigmoid(CollectiveProjection.fit(logits, prevalence, cardinality, 0.0)(logits)).sum(dim=1).std()
+    assert std <= independent * (1.001 - 0.5 * competition)
     if competition == 1:
-        assert torch.allclose(likely.sum(dim=1), torch.tensor(cardinality), rtol=0.02)
+        assert torch.allclose(probabilities.sum(dim=1), torch.tensor(cardinality), rtol=0.02)
 
 
 def test_a_new_text_is_projected_alone() -> None:
     logits = torch.randn(100, 6, generator=torch.Generator().manual_seed(2))
-    found = CollectiveProjection.solved(logits, torch.full((6,), 0.2), 1.2, 0.75)
-    assert torch.allclose(found(logits)[7], found(logits[7:8])[0], atol=1e-4)
+    projection = CollectiveProjection.fit(logits, torch.full((6,), 0.2), 1.2, 0.75)
+    assert torch.allclose(projection(logits)[7], projection(logits[7:8])[0], atol=1e-4)
 
 
-def test_what_never_occurs_is_never_likely_and_too_many_labels_are_no_error() -> None:
+def test_what_never_occurs_is_never_probable_and_too_many_labels_are_no_error() -> None:
     logits = torch.randn(50, 3, generator=torch.Generator().manual_seed(3))
-    found = CollectiveProjection.solved(logits, torch.tensor([0.0, 0.5, 1.0]), 3.0, 0.75)
-    likely = torch.sigmoid(found(logits))
-    assert bool(torch.isfinite(likely).all())
-    assert likely[:, 0].max() < 0.01
-    assert likely[:, 2].min() > 0.9
+    projection = CollectiveProjection.fit(logits, torch.tensor([0.0, 0.5, 1.0]), 3.0, 0.75)
+    probabilities = torch.sigmoid(projection(logits))
+    assert bool(torch.isfinite(probabilities).all())
+    assert probabilities[:, 0].max() < 0.01
+    assert probabilities[:, 2].min() > 0.9
 
 
 def test_it_is_the_least_change_that_meets_the_prevalence() -> None:
     """At the optimum of relative entropy under a sum, log-odds differ from the start by one number a label."""
     logits = torch.randn(30, 2, generator=torch.Generator().manual_seed(4)).double()
-    found = CollectiveProjection.solved(logits.float(), torch.tensor([0.3, 0.6]), 0.9, 0.0)
-    moved = found(logits.float()).double() - logits
+    projection = CollectiveProjection.fit(logits.float(), torch.tensor([0.3, 0.6]), 0.9, 0.0)
+    moved = projection(logits.float()).double() - logits
     assert np.allclose(moved.std(dim=0).numpy(), 0, atol=1e-5)
+
+
+def test_the_further_it_is_solved_the_nearer_the_totals() -> None:
+    logits = 3 * torch.randn(200, 8, generator=torch.Generator().manual_seed(6))
+    prevalence = torch.linspace(0.02, 0.4, 8)
+
+    def error(steps: ProjectionSteps) -> float:
+        projection = CollectiveProjection.fit(logits, prevalence, float(prevalence.sum()), 0.75, steps=steps)
+        assert projection.steps is steps
+        return float((torch.sigmoid(projection(logits)).mean(dim=0) - prevalence).abs().max())
+
+    assert error(ProjectionSteps()) < 0.2 * error(ProjectionSteps(turns=1, first=1))
+
+
+def test_under_a_ceiling_totals_are_met_all_the_same() -> None:
+    logits = torch.randn(300, 4, generator=torch.Generator().manual_seed(7))
+    prevalence, ceiling = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.tensor([0.5, 0.6, 0.8, 1.0])
+    projection = CollectiveProjection.fit(logits, prevalence, 1.0, 0.0, ceiling=ceiling)
+    assert torch.allclose((ceiling * torch.sigmoid(projection(logits))).mean(dim=0), prevalence, rtol=0.01)
+
+
+def test_its_config_makes_it_again() -> None:
+    logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(8))
+    projection = CollectiveProjection.fit(logits, torch.full((3,), 0.3), 0.9, 0.5)
+    again = CollectiveProjection(projection.offsets, **projection.config())
+    assert torch.equal(again(logits), projection(logits))

@@ -1,28 +1,25 @@
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
 
-from bncl_pyg.corpus import Corpus, Supervision
+from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
 from bncl_pyg.nn import BNCL, BalancedConv
-from bncl_pyg.training import (
-    RECIPES,
-    Checkpoint,
-    EpochLog,
-    Recipe,
-    Trainer,
-    adapted_recipe,
-    find_recipe,
-    recipe_from_dict,
-)
+from bncl_pyg.priors import Priors
+from bncl_pyg.training import PAPER, REFERENCE, Annotated, Checkpoint, PaperRecipe, Trainer, TrainingStep
 
-PAPER = dataclasses.replace(RECIPES["paper"], epochs=6, decay_every=2, batch=16)
+QUICK = dataclasses.replace(PAPER, epochs=6, decay_every=2, batch=16)
+RECIPES = pytest.mark.parametrize("recipe", [PAPER, REFERENCE], ids=["paper", "reference"])
 
 
 class Power(BaseException):
@@ -30,104 +27,131 @@ class Power(BaseException):
 
 
 def make(
-    graph: SignedLabelGraph, features: Features, supervision: Supervision, recipe: Recipe = PAPER, seed: int = 0
+    graph: SignedLabelGraph,
+    features: Features,
+    priors: Priors,
+    annotated: Annotated | None = None,
+    recipe: PaperRecipe = QUICK,
+    seed: int = 0,
 ) -> Trainer:
     model = BNCL(balanced_neighbourhoods(graph, simple=recipe.simple_hops))
-    return Trainer(model, features, supervision, recipe, seed)
+    return Trainer(model, features, priors, annotated, recipe, seed)
 
 
-def weights(trainer: Trainer) -> torch.Tensor:
+def weights(trainer: Trainer) -> Tensor:
     return torch.cat([weight.detach().flatten() for weight in trainer.model.parameters()])
 
 
 @pytest.fixture
-def annotated(priors: Supervision, corpus: Corpus) -> Supervision:
+def annotated(corpus: Corpus) -> Annotated:
     assert corpus.annotations is not None
     rows = np.array([3, 17, 40, 41])
-    return priors.with_annotated(rows, corpus.annotations[rows])
+    return Annotated(rows, corpus.annotations[rows])
 
 
-@pytest.mark.parametrize("name", ["paper", "reference"])
-def test_the_seed_decides(name: str, graph: SignedLabelGraph, features: Features, annotated: Supervision) -> None:
-    recipe = dataclasses.replace(RECIPES[name], epochs=3, batch=16)
-    found = []
+@RECIPES
+def test_the_seed_decides(
+    recipe: PaperRecipe, graph: SignedLabelGraph, features: Features, priors: Priors, annotated: Annotated
+) -> None:
+    recipe = dataclasses.replace(recipe, epochs=3, batch=16)
+    trained = []
     for seed in (0, 0, 1):
-        trainer = make(graph, features, annotated, recipe, seed)
+        trainer = make(graph, features, priors, annotated, recipe, seed)
         trainer.run()
-        found.append(weights(trainer))
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])
+        trained.append(weights(trainer))
+    assert torch.equal(trained[0], trained[1])
+    assert not torch.equal(trained[0], trained[2])
 
 
 @pytest.mark.parametrize("stop", [1, 3, 5])
 def test_stopped_and_resumed_is_identical(
-    stop: int, graph: SignedLabelGraph, features: Features, annotated: Supervision, tmp_path: Path
+    stop: int, graph: SignedLabelGraph, features: Features, priors: Priors, annotated: Annotated, tmp_path: Path
 ) -> None:
-    whole = make(graph, features, annotated)
-    whole.run()
-    file = tmp_path / "model.checkpoint.safetensors"
-    fingerprint = {"recipe": PAPER.as_dict()}
+    file, whole, resumed = tmp_path / "model.checkpoint.safetensors", [], []
+    expected = QUICK.fit(features, graph, priors, annotated, progress=whole.append)
 
-    def pull(entry: EpochLog) -> None:
-        if entry.epoch == stop:
+    def pull(step: TrainingStep) -> None:
+        if step.number == stop:
             raise Power
 
     with pytest.raises(Power):
-        make(graph, features, annotated).run(Checkpoint(file, fingerprint), pull)
-    resumed = make(graph, features, annotated)
-    checkpoint = Checkpoint(file, fingerprint)
-    assert checkpoint.restore(resumed) == stop
-    resumed.run(checkpoint)
-    assert torch.equal(weights(whole), weights(resumed))
-    assert whole.log == resumed.log
-    assert [entry.epoch for entry in whole.log] == [1, 2, 3, 4, 5, 6]
-    assert [entry.learning_rate for entry in whole.log] == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4, 1e-5, 1e-5])
+        QUICK.fit(features, graph, priors, annotated, checkpoint=file, progress=pull)
+    _, steps = Checkpoint(file, _fingerprint_in(file)).load() or ({}, [])
+    assert len(steps) == stop
+    model = QUICK.fit(features, graph, priors, annotated, checkpoint=file, progress=resumed.append)
+    for name, tensor in expected.tensors().items():
+        assert torch.equal(tensor, model.tensors()[name])
+    # Who comes back is told of the epochs that are done, too.
+    assert whole == resumed
+    assert [(step.number, step.of) for step in whole] == [(number, 6) for number in range(1, 7)]
+    rates = [step.figures["learning_rate"] for step in whole]
+    assert rates == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4, 1e-5, 1e-5])
+
+
+def _fingerprint_in(file: Path) -> dict[str, Any]:
+    with safe_open(file, framework="pt") as content:
+        fingerprint: dict[str, Any] = json.loads(content.metadata()["fingerprint"])
+    return fingerprint
 
 
 def test_another_training_is_not_gone_on_with(
-    graph: SignedLabelGraph, features: Features, priors: Supervision, tmp_path: Path
+    graph: SignedLabelGraph, features: Features, priors: Priors, annotated: Annotated, tmp_path: Path
 ) -> None:
     file = tmp_path / "c.safetensors"
-    trainer = make(graph, features, priors)
-    trainer.run(Checkpoint(file, {"seed": 0, "graph": "x"}))
+    short = dataclasses.replace(QUICK, epochs=1)
+    short.fit(features, graph, priors, annotated, checkpoint=file)
     kept = file.read_bytes()
-    with pytest.raises(InputError, match="unfinished training with another seed; pass --fresh"):
-        Checkpoint(file, {"seed": 1, "graph": "x"}).restore(trainer)
-    assert file.read_bytes() == kept
+    other = dataclasses.replace(features, entailment=0.9 * features.entailment)
+    fewer = annotated.drawn(np.arange(3))
+    flipped = SignedLabelGraph.from_pairs(graph.label_names, graph.edge_index[:, :1], torch.ones(1), torch.ones(1))
+    for what, recipe, given, seed in (
+        ("seed", short, (features, graph, priors, annotated), 1),
+        ("features", short, (other, graph, priors, annotated), 0),
+        ("graph", short, (features, flipped, priors, annotated), 0),
+        ("priors", short, (features, graph, Priors.exact(1.1, priors.shares), annotated), 0),
+        ("annotated texts", short, (features, graph, priors, fewer), 0),
+        ("recipe", dataclasses.replace(short, batch=8), (features, graph, priors, annotated), 0),
+    ):
+        with pytest.raises(InputError, match=f"unfinished training with another {what}; remove it to start anew"):
+            recipe.fit(*given, seed=seed, checkpoint=file)
+        assert file.read_bytes() == kept
     file.write_bytes(b"nonsense")
     with pytest.raises(InputError, match="is not a readable checkpoint"):
-        Checkpoint(file, {"seed": 0}).restore(trainer)
+        short.fit(features, graph, priors, annotated, checkpoint=file)
+    save_file({"weight": torch.zeros(1)}, file)
+    with pytest.raises(InputError, match="is not a checkpoint of this release; remove it"):
+        short.fit(features, graph, priors, annotated, checkpoint=file)
 
 
-def test_training_brings_the_counts_nearer(graph: SignedLabelGraph, features: Features, priors: Supervision) -> None:
-    recipe = dataclasses.replace(PAPER, epochs=60, decay_every=30, learning_rate=1e-2)
-    trainer = make(graph, features, priors, recipe)
+def test_training_brings_the_counts_nearer(graph: SignedLabelGraph, features: Features, priors: Priors) -> None:
+    recipe = dataclasses.replace(QUICK, epochs=60, decay_every=30, learning_rate=1e-2)
+    trainer = make(graph, features, priors, recipe=recipe)
     trainer.run()
-    first, last = trainer.log[0], trainer.log[-1]
-    assert last.prevalence < 0.2 * first.prevalence
-    assert last.loss < first.loss
-    assert last.annotation == 0
+    first, last = trainer.log[0].figures, trainer.log[-1].figures
+    assert last["prevalence"] < 0.2 * first["prevalence"]
+    assert last["loss"] < first["loss"]
+    assert last["annotation"] == 0
 
 
 def test_prevalence_is_counted_over_the_whole_corpus(
-    graph: SignedLabelGraph, features: Features, priors: Supervision
+    graph: SignedLabelGraph, features: Features, priors: Priors
 ) -> None:
     """With no step taken (learning rate 0), every batch's L2 is the corpus's."""
-    recipe = dataclasses.replace(PAPER, learning_rate=0.0, epochs=1)
-    trainer = make(graph, features, priors, recipe)
+    recipe = dataclasses.replace(QUICK, learning_rate=0.0, epochs=1)
+    trainer = make(graph, features, priors, recipe=recipe)
     with torch.no_grad():
         states = trainer.model(features.entailment, features.contradiction)
         expected = trainer.loss(*states)[0][1].item()
     trainer.run()
-    assert trainer.log[0].prevalence == pytest.approx(expected, rel=1e-4)
-    batchwise = make(graph, features, priors, dataclasses.replace(recipe, prevalence_over="batch"))
+    assert trainer.log[0].figures["prevalence"] == pytest.approx(expected, rel=1e-4)
+    batchwise = make(graph, features, priors, recipe=dataclasses.replace(recipe, prevalence_over="batch"))
     batchwise.run()
-    assert batchwise.log[0].prevalence < 0.5 * expected
+    assert batchwise.log[0].figures["prevalence"] < 0.5 * expected
 
 
 @pytest.mark.parametrize("is_revisited", [False, True])
 def test_running_counts_follow_the_weights(
-    graph: SignedLabelGraph, features: Features, priors: Supervision, is_revisited: bool
+    graph: SignedLabelGraph, features: Features, priors: Priors, is_revisited: bool
 ) -> None:
     """After an epoch's updates the running counts are those of the states that each batch last had."""
     trainer = make(graph, features, priors)
@@ -139,106 +163,117 @@ def test_running_counts_follow_the_weights(
     new = torch.rand(3, 6, generator=torch.Generator().manual_seed(0))
     pairs = trainer.pairs.rows(rows)
     left = torch.ones(60, dtype=torch.bool).index_fill(0, rows, False)
-    assert torch.allclose(counts.taken_out(rows, pairs), fresh.indicators[left].sum(dim=0), atol=1e-4)
-    counts.put_back(rows, new, pairs)
+    assert torch.allclose(counts.without(rows, pairs), fresh.indicators[left].sum(dim=0), atol=1e-4)
+    counts.add(rows, new, pairs)
     fresh.indicators[rows] = new
     assert torch.equal(counts.indicators, fresh.indicators) == is_revisited
     assert torch.allclose(counts.counts, fresh.indicators.double().sum(dim=0))
 
 
 def test_annotated_texts_come_once_an_epoch(
-    graph: SignedLabelGraph, features: Features, annotated: Supervision
+    graph: SignedLabelGraph,
+    features: Features,
+    priors: Priors,
+    annotated: Annotated,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    among = make(graph, features, annotated)
-    assert sorted(torch.cat(list(among._batches(1))).tolist()) == list(range(60))
-    assert torch.cat(list(among._batches(1))).tolist() != torch.cat(list(among._batches(2))).tolist()
-    apart = make(graph, features, annotated, RECIPES["reference"])
-    *others, last = apart._batches(1)
-    assert last.tolist() == [3, 17, 40, 41]
-    assert torch.cat(others).tolist() == [row for row in range(60) if row not in (3, 17, 40, 41)]
+    def batches(recipe: PaperRecipe) -> list[list[list[int]]]:
+        """Return which texts each step of two epochs is on."""
+        trainer, epochs = make(graph, features, priors, annotated, recipe), []
+        step = trainer.train_step
+        for epoch in (1, 2):
+            seen: list[list[int]] = []
+
+            def taken(rows: Tensor, *given: Any, seen: list[list[int]] = seen) -> Tensor:
+                seen.append(rows.tolist())
+                return step(rows, *given)
+
+            monkeypatch.setattr(trainer, "train_step", taken)
+            trainer.train_epoch(epoch)
+            epochs.append(seen)
+        return epochs
+
+    first, second = batches(QUICK)
+    assert [len(batch) for batch in first] == [16, 16, 16, 12]
+    for epoch in (first, second):
+        assert sorted(row for batch in epoch for row in batch) == list(range(60))
+    assert first != second
+    *others, last = batches(dataclasses.replace(REFERENCE, batch=16))[0]
+    assert last == [3, 17, 40, 41]
+    assert [row for batch in others for row in batch] == [row for row in range(60) if row not in last]
 
 
-def test_annotations_teach(graph: SignedLabelGraph, features: Features, annotated: Supervision) -> None:
-    recipe = dataclasses.replace(PAPER, epochs=40, decay_every=40, learning_rate=1e-2)
-    trainer = make(graph, features, annotated, recipe)
+def test_annotations_teach(graph: SignedLabelGraph, features: Features, priors: Priors, annotated: Annotated) -> None:
+    recipe = dataclasses.replace(QUICK, epochs=40, decay_every=40, learning_rate=1e-2)
+    trainer = make(graph, features, priors, annotated, recipe)
     trainer.run()
-    assert trainer.log[-1].annotation < 0.7 * trainer.log[0].annotation
+    first, last = trainer.log[0].figures, trainer.log[-1].figures
+    assert last["annotation"] < 0.7 * first["annotation"]
 
 
-def test_cardinality_of_the_reference_is_a_cell(
-    graph: SignedLabelGraph, features: Features, priors: Supervision
-) -> None:
+def test_cardinality_of_the_reference_is_a_cell(graph: SignedLabelGraph, features: Features, priors: Priors) -> None:
+    assert priors.cardinality is not None
     assert make(graph, features, priors).loss.cardinality == priors.cardinality
-    assert make(graph, features, priors, RECIPES["reference"]).loss.cardinality == priors.cardinality / 6
+    assert make(graph, features, priors, recipe=REFERENCE).loss.cardinality == priors.cardinality / 6
 
 
-def test_sharpness_by_the_papers_procedure(graph: SignedLabelGraph, features: Features, priors: Supervision) -> None:
+def test_sharpness_by_the_papers_procedure(graph: SignedLabelGraph, features: Features, priors: Priors) -> None:
     sharp = dataclasses.replace(features, entailment=features.entailment.clamp_max(0.2))
     with pytest.raises(InputError, match="Give a number instead of 'auto'"):
-        make(graph, sharp, priors, dataclasses.replace(PAPER, sharpness="auto"))
+        make(graph, sharp, priors, recipe=dataclasses.replace(QUICK, sharpness="auto"))
     sure = torch.where(features.entailment > 0.4, 0.99, 0.01)
     certain = dataclasses.replace(features, entailment=sure, contradiction=0.999 - sure)
-    assert make(graph, certain, priors, dataclasses.replace(PAPER, sharpness="auto")).loss.sharpness == 10
+    assert make(graph, certain, priors, recipe=dataclasses.replace(QUICK, sharpness="auto")).loss.sharpness == 10
 
 
-def test_recipes() -> None:
-    assert find_recipe("paper") == Recipe("paper")
-    for recipe in RECIPES.values():
-        assert recipe_from_dict(recipe.as_dict()) == recipe
-    with pytest.raises(InputError, match="There is no recipe 'papr'; there are: default, paper, reference"):
-        find_recipe("papr")
-    with pytest.raises(InputError, match="The recipe default has no --epochs; paper and reference have"):
-        adapted_recipe("default", epochs=3)
-    longer = adapted_recipe("paper", epochs=120, sharpness="25")
-    assert (longer.epochs, longer.decay_every, longer.sharpness) == (120, 40, 25)
-    assert adapted_recipe("paper", epochs=2).decay_every == 1
-    assert adapted_recipe("paper", sharpness="auto").sharpness == "auto"
-    for wrong in ("ten", "-3", "0", "1.5"):
-        with pytest.raises(InputError, match="sharpness must be"):
-            adapted_recipe("paper", sharpness=wrong)
-
-
-@pytest.mark.parametrize("name", ["paper", "reference"])
+@RECIPES
 def test_with_every_label_a_candidate_training_is_as_with_all_pairs(
-    name: str, graph: SignedLabelGraph, features: Features, annotated: Supervision
+    recipe: PaperRecipe, graph: SignedLabelGraph, features: Features, priors: Priors, annotated: Annotated
 ) -> None:
-    recipe = dataclasses.replace(RECIPES[name], epochs=3, batch=16)
+    recipe = dataclasses.replace(recipe, epochs=3, batch=16)
     every = torch.arange(len(features.labels)).expand(len(features), -1)
     whole, sparse = (
-        make(graph, one, annotated, recipe) for one in (features, dataclasses.replace(features, candidates=every))
+        make(graph, one, priors, annotated, recipe)
+        for one in (features, dataclasses.replace(features, candidates=every))
     )
     whole.run()
     sparse.run()
     assert torch.allclose(weights(whole), weights(sparse), atol=1e-5)
     for one, other in zip(whole.log, sparse.log, strict=True):
-        assert dataclasses.astuple(one) == pytest.approx(dataclasses.astuple(other), rel=1e-4)
+        assert one.figures == pytest.approx(other.figures, rel=1e-4)
 
 
 def test_what_is_no_candidate_is_not_called_false(
-    graph: SignedLabelGraph, features: Features, annotated: Supervision
+    graph: SignedLabelGraph, features: Features, priors: Priors, annotated: Annotated
 ) -> None:
     """The annotated texts' labels that are no candidates neither count as missed nor as hit."""
     best = features.entailment.topk(3, dim=1).indices.sort(dim=1).values
     scores = {name: getattr(features, name).gather(1, best) for name in ("entailment", "contradiction")}
     sparse = dataclasses.replace(features, candidates=best, **scores)
-    trainer = make(graph, sparse, annotated)
-    rows = torch.from_numpy(annotated.annotated)
-    parts, said = trainer._parts(rows, trainer.pairs.rows(rows), None)
-    assert said.shape == (4, 3)
-    p, against = trainer.model.of_candidates(sparse.entailment[rows], sparse.contradiction[rows], best[rows])
-    assert annotated.annotations is not None
-    truth = torch.from_numpy(annotated.annotations.toarray()).gather(1, best[rows])
+    trainer = make(graph, sparse, priors, annotated)
+    rows = torch.from_numpy(annotated.rows)
+    with torch.no_grad():
+        p, against = trainer.model.of_candidates(sparse.entailment[rows], sparse.contradiction[rows], best[rows])
+        indicators = trainer.loss.indicator(p, against)
+    total, _, prevalence, _, annotation = trainer.train_step(rows, None).tolist()
+    truth = torch.from_numpy(annotated.labels.toarray()).gather(1, best[rows])
     expected = -torch.where(truth, p.clamp(1e-6, 1).log(), against.clamp(1e-6, 1).log()).sum()
-    assert parts[3].item() == pytest.approx(expected.item(), rel=1e-4)
+    assert annotation == pytest.approx(expected.item(), rel=1e-4)
+    assert total > annotation
     occurring = torch.unique(best[rows])
-    counts = torch.zeros(6).index_add(0, best[rows].flatten(), said.flatten())
+    counts = torch.zeros(6).index_add(0, best[rows].flatten(), indicators.flatten())
     wanted = 4 * trainer.loss.prevalence
-    assert parts[1].item() == pytest.approx((wanted - counts)[occurring].square().sum().item(), rel=1e-4)
+    assert prevalence == pytest.approx((wanted - counts)[occurring].square().sum().item(), rel=1e-4)
     trainer.run()
     assert bool(torch.isfinite(weights(trainer)).all())
 
 
-def test_a_label_that_nobody_knows_carries_on_what_it_hears() -> None:
+def test_nothing_to_train_on(graph: SignedLabelGraph, features: Features, priors: Priors) -> None:
+    with pytest.raises(InputError, match="Training needs at least 1 text"):
+        make(graph, features.rows(slice(0, 0)), priors)
+
+
+def test_a_label_that_nobody_knows_passes_messages_on() -> None:
     """From label 0 over label 1, which is no candidate, to label 2."""
     one, two = torch.tensor([[0], [1]]), torch.tensor([[1], [2]])
     none = torch.zeros(2, 0, dtype=torch.int64)
@@ -246,11 +281,11 @@ def test_a_label_that_nobody_knows_carries_on_what_it_hears() -> None:
     model.layers.extend([BalancedConv(one, none, 4), BalancedConv(two, none, 4)])
     for weight in model.parameters():
         weight.data.fill_(1.0)
-    heard = model.of_candidates(torch.tensor([[0.5, 0.2]]), torch.tensor([[0.1, 0.3]]), torch.tensor([[0, 2]]))
-    assert heard[0].tolist() == [[0.5, pytest.approx(0.7)]]
+    states = model.of_candidates(torch.tensor([[0.5, 0.2]]), torch.tensor([[0.1, 0.3]]), torch.tensor([[0, 2]]))
+    assert states[0].tolist() == [[0.5, pytest.approx(0.7)]]
 
 
-def test_candidates_hear_what_the_whole_graph_says_whoever_else_is_in_the_batch(
+def test_candidates_get_the_messages_of_the_whole_graph_whatever_else_is_in_the_batch(
     graph: SignedLabelGraph, features: Features
 ) -> None:
     model = BNCL(balanced_neighbourhoods(graph, 3))
@@ -268,38 +303,38 @@ def test_candidates_hear_what_the_whole_graph_says_whoever_else_is_in_the_batch(
 
 
 def test_small_batches_are_trained_in_as_many_threads_as_are_faster(
-    graph: SignedLabelGraph, features: Features, priors: Supervision, monkeypatch: pytest.MonkeyPatch
+    graph: SignedLabelGraph, features: Features, priors: Priors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of the first steps have one thread, half all; the others and the next epoch's look have the faster."""
     usual = torch.get_num_threads()
-    recipe = dataclasses.replace(PAPER, batch=4)
+    recipe = dataclasses.replace(QUICK, batch=4)
 
     def threads_of(trainer: Trainer, slow: int) -> list[int]:
         seen: list[int] = []
         clock = iter(range(10**6))
         step = trainer.train_step
 
-        def taken(*given: Any) -> torch.Tensor:
+        def taken(*given: Any) -> Tensor:
             seen.append(torch.get_num_threads())
             if seen[-1] == slow:
                 next(clock)
             return step(*given)
 
         monkeypatch.setattr(trainer, "train_step", taken)
-        monkeypatch.setattr("bncl_pyg.training.trainer.time.perf_counter", lambda: float(next(clock)))
+        monkeypatch.setattr("bncl_pyg.training.threads.time.perf_counter", lambda: float(next(clock)))
         trainer.train_epoch(1)
         return seen
 
     torch.set_num_threads(2)
     try:
-        assert threads_of(make(graph, features, priors, recipe), slow=2) == [2, 1] * 4 + [1] * 7
-        assert threads_of(make(graph, features, priors, recipe), slow=1) == [2, 1] * 4 + [2] * 7
+        assert threads_of(make(graph, features, priors, recipe=recipe), slow=2) == [2, 1] * 4 + [1] * 7
+        assert threads_of(make(graph, features, priors, recipe=recipe), slow=1) == [2, 1] * 4 + [2] * 7
         assert torch.get_num_threads() == 2
         # Candidates are few, but the labels of a batch are many: these count.
         monkeypatch.setattr("bncl_pyg.training.trainer.FEW_NUMBERS", 4 * 6)
         best = torch.arange(1).expand(len(features), 1)
         scores = {name: getattr(features, name)[:, :1] for name in ("entailment", "contradiction")}
         sparse = dataclasses.replace(features, candidates=best, **scores)
-        assert threads_of(make(graph, sparse, priors, recipe), slow=2) == [2] * 15
+        assert threads_of(make(graph, sparse, priors, recipe=recipe), slow=2) == [2] * 15
     finally:
         torch.set_num_threads(usual)

@@ -1,0 +1,111 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from bncl_pyg.errors import InputError
+from bncl_pyg.features import Features
+from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.training import DefaultModel, SelfTraining
+from bncl_pyg.training.self_training import Prepared, SelfTrained
+from tests.training.world import World
+
+
+def prepared(world: World) -> tuple[Prepared, Tensor, float]:
+    assert world.priors.cardinality is not None
+    data = SelfTraining().prepare(world.train, world.graph)
+    return data, torch.from_numpy(world.priors.shares).float(), world.priors.cardinality
+
+
+def accuracy(world: World, learned: SelfTrained) -> float:
+    decisions = learned.projection(learned.logits) > 0
+    return float((decisions.numpy() == world.annotations.toarray()).mean())
+
+
+def test_projected_logits_meet_the_prevalence(world: World) -> None:
+    data, prevalence, cardinality = prepared(world)
+    learned = SelfTraining().fit(data, prevalence, cardinality)
+    probabilities = torch.sigmoid(learned.projection(learned.logits, data.pairs))
+    assert torch.allclose(probabilities.mean(dim=0), prevalence, rtol=0.1)
+
+
+def test_each_part_adds_to_the_scores(world: World) -> None:
+    data, prevalence, cardinality = prepared(world)
+    alone = SelfTraining(rounds=0).fit(replace(data, edges=None), prevalence, cardinality)
+    assert alone.messages is None
+    assert not alone.tensors["text_weights"].any()
+    assert torch.equal(alone.logits, 3.0 * data.scores)
+    whole = SelfTraining().fit(data, prevalence, cardinality)
+    assert whole.messages is not None
+    assert bool(whole.messages.weight.any())
+    assert accuracy(world, whole) > accuracy(world, alone) + 0.02
+
+
+def test_the_last_round_changes_less_than_the_first(world: World) -> None:
+    data, prevalence, cardinality = prepared(world)
+    first, last = (SelfTraining(rounds=rounds).fit(data, prevalence, cardinality).change for rounds in (1, 6))
+    assert 0 < last < 0.5 * first
+
+
+def test_scores_that_give_some_texts_everything_and_others_nothing_are_dispersed(world: World) -> None:
+    data, prevalence, cardinality = prepared(world)
+    usual = SelfTraining().fit(data, prevalence, cardinality).dispersion
+    of_text = data.scores.mean(dim=1, keepdim=True).expand_as(data.scores)
+    same = SelfTraining().fit(replace(data, scores=(2 * of_text + data.scores).contiguous()), prevalence, cardinality)
+    assert same.dispersion > 1.5 * usual
+
+
+def test_the_penalty_grows_with_the_texts(world: World) -> None:
+    def chosen(features: Features, graph: SignedLabelGraph) -> float:
+        return SelfTraining(text_C=90.0).prepare(features, graph).C
+
+    assert chosen(world.train, world.graph) == pytest.approx(0.1)
+    assert chosen(world.train.rows(slice(0, 600)), world.graph) == pytest.approx(0.15)
+    assert chosen(world.train.rows(slice(0, 100)), world.graph) == 0.2
+
+
+def test_what_a_recipe_leaves_out_is_not_looked_at(world: World) -> None:
+    whole = SelfTraining().prepare(world.train, world.graph)
+    assert whole.inputs.shape[1] > 24
+    assert whole.edges is not None
+    bare = SelfTraining(parts=()).prepare(world.train, world.graph)
+    assert bare.inputs.shape == (900, 0)
+    assert bare.edges is bare.features.vectors is bare.features.words is None
+    assert SelfTraining(parts=("vectors",)).prepare(world.train, world.graph).inputs.shape == (900, 24)
+    assert SelfTraining(parts=("words",), lsa_rank=10).prepare(world.train, world.graph).inputs.shape == (900, 10)
+
+
+def test_one_text_is_too_few(world: World) -> None:
+    with pytest.raises(InputError, match="at least 2 training texts"):
+        SelfTraining().prepare(world.train.rows(slice(0, 1)), world.graph)
+
+
+@pytest.fixture(scope="module")
+def usual(world: World) -> DefaultModel:
+    return world.unsupervised()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rounds": 1},
+        {"initial_slope": 2.0},
+        {"score_weight": 1.0},
+        {"text_weight": 2.0},
+        {"graph_weight": 0.2},
+        {"competition": 0.2},
+        {"text_C": 50.0},
+        {"max_text_C": 0.02},
+        {"graph_C": 2.0},
+        {"text_steps": 3},
+        {"graph_steps": 2},
+        {"lsa_rank": 5},
+        {"lsa_weight": 0.5},
+        {"lsa_min_texts": 200},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_every_number_counts(world: World, changes: dict[str, float], usual: DefaultModel) -> None:
+    other = world.unsupervised(**changes)
+    assert (world.probabilities(other) != world.probabilities(usual)).any()
