@@ -32,7 +32,6 @@ DEMO = "demo"
 DATASETS = (DEMO, "reuters21578", "stackex-cooking", "goemotions", "debtags")
 TOLERANCE = 1e-5
 """How far probabilities may differ."""
-SEED = 0
 ABOUT = "about.json"
 
 app = typer.Typer(add_completion=False)
@@ -74,7 +73,7 @@ def dump(
             given = DataSet(_folder(name, data), cache, typer.echo)
             given.prepare()
             for key, trial in missing.items():
-                predicted = Training.of(trial, given, SEED, epochs).fit(given).predictions(given.scored[1])
+                predicted = Training.of(trial, given, seed=0, epochs=epochs).fit(given).predictions(given.scored[1])
                 write_bytes(_file(out, name, key), _packed(predicted))
                 typer.echo(f"{name} {key}: {int(predicted.decisions.sum())} labels for {len(predicted)} texts")
 
@@ -128,9 +127,9 @@ def _file(folder: Path, dataset: str, scenario: str) -> Path:
 
 
 def _packed(predicted: Predictions) -> bytes:
-    decisions, content = predicted.indicator(), io.BytesIO()
+    content = io.BytesIO()
     probabilities = predicted.probability_matrix().astype(np.float32)
-    np.savez(content, decisions=np.packbits(decisions), probabilities=probabilities)
+    np.savez(content, decisions=np.packbits(predicted.indicator()), probabilities=probabilities)
     return content.getvalue()
 
 

@@ -3,9 +3,11 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from bncl_pyg.demo import demo_folder
 from bncl_pyg.persistence import write_jsonl
@@ -28,3 +30,11 @@ def sample(tmp_path: Path) -> Path:
         fitting = [row | {"labels": sorted(common & {*row["labels"]})} for row in rows[name]]
         write_jsonl(folder / f"{name}.jsonl", [row for row in fitting if row["labels"]][:count])
     return folder
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """What sets the number of threads does so for this test only."""
+    usual = torch.get_num_threads()
+    yield
+    torch.set_num_threads(usual)

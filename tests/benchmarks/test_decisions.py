@@ -1,22 +1,13 @@
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 import typer
 
 from benchmarks import decisions
 from bncl_pyg.errors import InputError
-
-
-@pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
-    usual = torch.get_num_threads()
-    yield
-    torch.set_num_threads(usual)
 
 
 def compared(before: Path, after: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
@@ -30,6 +21,7 @@ def compared(before: Path, after: Path, capsys: pytest.CaptureFixture[str]) -> t
     return code, capsys.readouterr().out.splitlines()[2:]
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_dump_goes_on_and_is_compared(sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
 
@@ -98,6 +90,7 @@ def test_differences_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[s
         decisions.compare(one, made(tmp_path / "smaller", [[0.9, 0.1]], a=[[True, False]]))
 
 
+@pytest.mark.usefixtures("threads")
 def test_a_data_set_needs_its_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Say where the data set 'reuters21578' is"):
         decisions.dump(tmp_path / "out", datasets="reuters21578", cache=tmp_path)

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import scale
 from benchmarks.quality.datasets import GLOVE
+from bncl_pyg.corpus import LabelSet
 
 WORDS = ("red", "blue", "green", "stone", "river", "house", "bird", "tree", "acute", "ancient")
 
@@ -44,3 +45,31 @@ def test_an_epoch_over_small_sets_is_measured(data: Path, monkeypatch: pytest.Mo
     assert set(found[0]["seconds"]) == {"label vectors", "graph, two pruned hops", "candidates", "an epoch"}
     scale.plot(found, data / "plot.png")
     assert (data / "plot.png").stat().st_size > 1000
+
+
+@pytest.fixture
+def glosses(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which a small set stands for the large one."""
+    folder = sample.rename(sample.with_name("wordnet-hypernyms"))
+    for name, value in (("CANDIDATES", 5), ("NEIGHBOURS", 3), ("EPOCH_CANDIDATES", 5), ("SERVED_LABELS", 12)):
+        monkeypatch.setattr(scale, name, value)
+    return folder.parent
+
+
+def test_the_rows_beside_the_cosine(glosses: Path, tmp_path: Path) -> None:
+    figures = scale.hypernyms(glosses, tmp_path / "cache")
+    assert (figures["labels"], figures["train"], figures["test"]) == (12, 80, 40)
+    assert 0 < figures["recall"] <= 1
+    assert len(figures["rows"]) == 4
+    ours = figures["rows"]["default recipe, annotation-free"]
+    # Better than a label drawn by chance.
+    assert ours[0] > 1 / 12
+
+
+def test_a_saved_model_is_served(glosses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = LabelSet.read(glosses / "wordnet-hypernyms" / "labels.jsonl")
+    monkeypatch.setattr(scale, "label_names", lambda name, count, data: labels)
+    monkeypatch.setattr(scale, "_command_seconds", lambda folder, corpus: 1.0)
+    figures = scale.serving(glosses, tmp_path / "cache")
+    assert figures["labels"] == 12
+    assert figures["texts_a_second_after_encoding"] > 0
