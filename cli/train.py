@@ -29,7 +29,7 @@ def train(
         typer.Option(
             metavar="FILE|auto",
             help="Cardinality and prevalence (JSON), as 'bncl data priors' writes them; a prevalence may be a number, "
-            "an interval [low, high], a word (common, standard, uncommon, almost unseen) or null. What is not "
+            "an interval (a list of two), a word (common, standard, uncommon, almost unseen) or null. What is not "
             "known, and with 'auto' everything, is estimated from the scores.",
         ),
     ] = None,
