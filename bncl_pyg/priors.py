@@ -101,6 +101,10 @@ class Priors:
             cardinality = _checked_cardinality(cardinality, "The cardinality", len(labels))
         if prevalence is None:
             return cls(cardinality, (None,) * len(labels))
+        if not isinstance(prevalence, Mapping) and callable(getattr(prevalence, "items", None)):
+            # A pandas Series whose index names the labels; another index numbers them.
+            named = dict(prevalence.items())  # type: ignore[union-attr]
+            prevalence = named if all(isinstance(name, str) for name in named) else list(named.values())
         if isinstance(prevalence, Mapping):
             return _completed(cardinality, _by_name(prevalence, labels, "prevalence"), "prevalence")
         if isinstance(prevalence, str) or not (isinstance(prevalence, Sequence) or hasattr(prevalence, "__array__")):

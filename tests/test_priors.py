@@ -220,3 +220,12 @@ def test_what_cannot_be_priors_is_named(labels: LabelSet) -> None:
 def test_what_is_neither_mapping_nor_sequence_is_a_type_error(labels: LabelSet, given: Any) -> None:
     with pytest.raises(TypeError, match="prevalence must be a mapping or a sequence, but is"):
         Priors.of(labels, given)
+
+
+def test_a_series_of_pandas_is_read_by_its_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    labels = LabelSet.of(["a", "b"])
+    assert Priors.of(labels, pandas.Series({"b": 0.2, "a": 0.6})).prevalence == (0.6, 0.2)
+    assert Priors.of(labels, pandas.Series([0.6, 0.2], index=[7, 8])).prevalence == (0.6, 0.2)
+    with pytest.raises(InputError, match="unknown label 'c'"):
+        Priors.of(labels, pandas.Series({"c": 0.2, "a": 0.6}))
