@@ -58,12 +58,11 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         priors_: the κ and λ that the model was trained with, in numbers.
         graph_: the graph that was used.
         recipe_: the recipe that was used.
-        setting_: the setting.
+        setting_, seed_: the setting and the seed.
         annotated_: the labels of the annotated texts by id.
         log_: the steps of training.
         scorer_config_: what made the scores of the training texts.
-        texts_digest_: a hash of the training texts' ids.
-        n_texts_: how many training texts there were.
+        n_texts_, texts_digest_: how many training texts there were, and a hash of their ids.
         candidates_: how many of a text's labels were scored; `None` for all.
         label_vectors_: what the scorer's encoder makes of the labels, if the features knew.
 
@@ -110,7 +109,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
             progress: told of every `TrainingStep`.
         """
         recipe = find_recipe(self.recipe)
-        features = texts if isinstance(texts, Features) else self._score(texts)
+        features = texts if isinstance(texts, Features) else self._featurize(texts)
         labels = features.labels
         if self.labels is not None:
             LabelSet.of(self.labels).check_same(labels, "the classifier", "the features")
@@ -132,7 +131,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
                 progress(step)
 
         model = recipe.fit(features, graph, priors, annotated, seed=self.seed, progress=tell, checkpoint=checkpoint)
-        self._adopt(
+        self._set_fitted(
             TrainedModel.of(
                 model, recipe, features, annotated, graph=graph, setting=str(setting), seed=self.seed, log=steps
             )
@@ -158,7 +157,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         texts = texts if isinstance(texts, Features) else Corpus.of(texts)
         if not len(texts):
             return Predictions.none(len(self.labels_), self.candidates_)
-        features = texts if isinstance(texts, Features) else self._score(texts, predicting=True)
+        features = texts if isinstance(texts, Features) else self._featurize(texts, predicting=True)
         self.labels_.check_same(features.labels, "the model", "the features")
         if features.scorer != self.scorer_config_:
             log.warning("These features were made by another scorer than the ones that the model was trained on.")
@@ -182,15 +181,16 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         """Return how probable each label is; (texts, labels), sparse where texts have candidates.
 
         With the recipe `default` they are calibrated, and a label may be predicted below a half: decisions, which aim
-        at F1, have another temperature. With the others it is p / (p + p̄), which is above a half exactly where a label
-        is predicted.
+        at F1, have another temperature. With `paper` it is p / (p + p̄), which is above a half exactly where a label is
+        predicted; with `reference`, ties are predicted too.
         """
         return self.predictions(texts).probability_matrix()
 
     def decision_function(self, texts: Any) -> Any:
         """Return what is above 0 where a label is predicted, and the higher the surer; (texts, labels), as above.
 
-        It ranks a text's labels. A text without any such label is still given its best one, if texts always have one.
+        It ranks a text's labels, with candidates only those that are stored. A text without any such label is still
+        given its best one, if texts always have one.
         """
         return self.predictions(texts).score_matrix()
 
@@ -216,8 +216,8 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
     def save_pretrained(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write the model as a folder that is whole or absent: safetensors and JSON only."""
         check_is_fitted(self, "model_")
-        values = {entry.name: getattr(self, f"{entry.name}_") for entry in fields(TrainedModel) if entry.name != "seed"}
-        TrainedModel(seed=self.seed, **values).save(Path(path), overwrite=overwrite)
+        values = {entry.name: getattr(self, f"{entry.name}_") for entry in fields(TrainedModel)}
+        TrainedModel(**values).save(Path(path), overwrite=overwrite)
 
     @classmethod
     def from_pretrained(
@@ -233,6 +233,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         trained = TrainedModel.load(name)
         config = trained.scorer_config
         loaded = cls(
+            labels=trained.labels,
             scorer=config.get("name", EMBEDDED) if scorer is None else scorer,
             recipe=trained.recipe,
             graph=trained.graph,
@@ -240,25 +241,24 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
             template=config.get("template", TEMPLATE),
             device=device,
         )
-        loaded._adopt(trained)
+        loaded._set_fitted(trained)
         return loaded
 
-    def _adopt(self, trained: TrainedModel) -> None:
+    def _set_fitted(self, trained: TrainedModel) -> None:
         """Take a trained model and all that belongs to it as what was learned."""
         for entry in fields(trained):
-            if entry.name != "seed":
-                setattr(self, f"{entry.name}_", getattr(trained, entry.name))
+            setattr(self, f"{entry.name}_", getattr(trained, entry.name))
         if self.device is not None:
             self.model_.to(self.device)
 
-    def _score(self, texts: Any, *, predicting: bool = False) -> Features:
+    def _featurize(self, texts: Any, *, predicting: bool = False) -> Features:
         """Return texts scored in memory, as those of the training were if this is a prediction."""
         corpus = Corpus.of(texts)
         if not predicting:
             if self.labels is None:
                 raise InputError("Training on texts needs labels; features know theirs.")
-            return score_texts(corpus, LabelSet.of(self.labels), self._reader(), self.template)
-        scorer = self._reader()
+            return score_texts(corpus, LabelSet.of(self.labels), self._load_scorer(), self.template)
+        scorer = self._load_scorer()
         # Another scorer's vectors of the labels would be nonsense beside this one's of the texts.
         is_same = {**scorer.config(), "template": self.template} == self.scorer_config_
         vectors = self.label_vectors_ if is_same else None
@@ -266,7 +266,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
             corpus, self.labels_, scorer, self.template, candidates=self.candidates_, label_vectors=vectors
         )
 
-    def _reader(self) -> Scorer:
+    def _load_scorer(self) -> Scorer:
         """Return what reads texts, which is loaded once."""
         if not isinstance(self.scorer, str):
             return self.scorer

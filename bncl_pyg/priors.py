@@ -19,7 +19,7 @@ from bncl_pyg.persistence import read_json, write_json
 log = logging.getLogger(__name__)
 
 WORDS = ("almost unseen", "uncommon", "standard", "common")
-"""How common a label is, in words, the rarest first."""
+"""How common a label is, in words, the rarest first; which shares they stand for, training/estimation.py resolves."""
 DISAGREEMENT = 0.2
 """The relative difference between Σλ and κ from which a warning is logged: both count the labels of a text."""
 
@@ -181,8 +181,8 @@ class Priors:
             return None
         return (
             f"The prevalences add up to {total:.3g} labels a text, but the cardinality says {self.cardinality:.3g}: "
-            f"they are more than {DISAGREEMENT:.0%} apart. The recipe default scales the prevalences to the "
-            f"cardinality; with the others, the two pull against each other."
+            f"they are more than {DISAGREEMENT:.0%} apart. A recipe either scales the prevalences to the cardinality "
+            f"(default) or lets the two pull against each other."
         )
 
     def warn_if_they_disagree(self) -> None:

@@ -10,7 +10,7 @@ from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
 
 from bncl_pyg.graph import Neighbourhood, edge_index_of, num_nodes_of
-from bncl_pyg.nn.balanced_update import SparseNeighbourhood, fused_update
+from bncl_pyg.nn.fused_update import SparseNeighbourhood, fused_update
 from bncl_pyg.sparse import ranges, starts_of
 
 Backend = Literal["auto", "message", "sparse", "dense", "torch-sparse"]

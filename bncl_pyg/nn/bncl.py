@@ -1,4 +1,4 @@
-"""The model: one balanced layer a hop."""
+"""The paper's network: one balanced layer a hop. A label is predicted where p > p̄ (`training/paper.py`)."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bncl_pyg.graph import Neighbourhood
 from bncl_pyg.nn.balanced_conv import Backend, BalancedConv
-from bncl_pyg.nn.balanced_update import fused_update
+from bncl_pyg.nn.fused_update import fused_update
 
 
 class BNCL(torch.nn.Module):

@@ -1,4 +1,4 @@
-"""Scores from a cross-encoder: a Hugging Face natural language inference model reads text and hypothesis together."""
+"""A cross-encoder: a Hugging Face NLI classifier reads text and hypothesis (`scorer.hypotheses_of`) together."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence

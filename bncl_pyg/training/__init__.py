@@ -11,7 +11,7 @@ from bncl_pyg.training.estimation import PriorEstimation
 from bncl_pyg.training.paper import PAPER, REFERENCE, PaperModel, PaperRecipe
 from bncl_pyg.training.prevalence import estimate_cardinality
 from bncl_pyg.training.recipe import Model, Progress, Recipe, TrainingStep
-from bncl_pyg.training.recipes import RECIPES, find_recipe, load_recipe, save_recipe
+from bncl_pyg.training.recipes import KINDS, RECIPES, find_recipe, load_recipe, save_recipe
 from bncl_pyg.training.regression import PCAInputs, fit_logistic
 from bncl_pyg.training.saved import TrainedModel
 from bncl_pyg.training.scarce import ScarcePrevalence
@@ -20,6 +20,7 @@ from bncl_pyg.training.settings import Setting, setting_of
 from bncl_pyg.training.trainer import Trainer, TrainingNumbers
 
 __all__ = [
+    "KINDS",
     "PAPER",
     "RECIPES",
     "REFERENCE",

@@ -1,4 +1,7 @@
-"""How sure to be: from logits to calibrated probabilities and to decisions, both of which meet κ and λ."""
+"""Calibration, how sure to be: from logits to probabilities and to decisions, both of which meet κ and λ.
+
+The slope that annotated texts show when they are held out is found by `regression.platt_scaling` in `correction.py`.
+"""
 
 from dataclasses import dataclass
 
@@ -74,7 +77,8 @@ class CalibratedFit:
         beta = self.calibration.unsupervised(unsupervised.dispersion)
         ceiling, tensors = torch.ones(len(prevalence)), unsupervised.tensors
         if correction is None:
-            # Scores that say the same thing many times over are wrong together: even where they are surest.
+            # Scores that say the same thing many times over are wrong together, even where they are surest: no label
+            # gets more probable than 1 / dispersion, or than halfway from λ to 1 where that is more.
             ceiling = ((1 + prevalence) / 2).clamp_min(1 / max(unsupervised.dispersion, 1.0))
             logits, competition, decision_beta = unsupervised.logits, self.self_training.competition, 1.0
             at_least_one = bool(cardinality >= 1)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from bncl_pyg.errors import InputError
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.regression import Regression, fit_logistic, platt_scaling
 from bncl_pyg.training.self_training import Prepared, SelfTrained
@@ -54,24 +55,30 @@ class CorrectionFit:
         folds: into how many parts annotated texts are cut.
         intercept_std: how far labels' intercepts are expected to be off.
         slope_std: the same for slopes.
-        usual_slope: where the common slope is pulled to.
-        line_penalty: how strongly the common slope and intercept are pulled; see `platt_scaling`.
+        slope_prior: where the common slope is pulled to.
+        held_out_slope_prior: where the slope of texts held out, their inverse temperature, is pulled to.
+        platt_penalty: how strongly the common slope and intercept are pulled; see `platt_scaling`.
         choice_steps: of L-BFGS on all but a fold.
         final_steps: of L-BFGS on all annotated texts.
         max_logit: beyond this, an unsupervised logit says no more.
-        many_without: from this share of annotated texts without any label on, texts may stay without one.
+        min_unlabelled_share: from this share of annotated texts without any label on, texts may stay without one.
     """
 
     Cs: tuple[float, ...] = (0.3, 3.0, 30.0)
     folds: int = 3
     intercept_std: float = 2.0
     slope_std: float = 0.25
-    usual_slope: float = 0.5
-    line_penalty: float = 4.0
+    slope_prior: float = 0.5
+    held_out_slope_prior: float = 1.0
+    platt_penalty: float = 4.0
     choice_steps: int = 12
     final_steps: int = 25
     max_logit: float = 14.0
-    many_without: float = 0.05
+    min_unlabelled_share: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.folds < 2:
+            raise InputError(f"Annotated texts must be cut into at least 2 folds, but folds is {self.folds}.")
 
     def fit(self, data: Prepared, unsupervised: SelfTrained, annotated: Annotated, seed: int) -> Correction:
         """Learn slopes, intercepts and weights of the text.
@@ -92,6 +99,7 @@ class CorrectionFit:
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
         folds = [order[number :: self.folds] for number in range(min(self.folds, len(rows)))]
         if len(folds) == 1:
+            # A single annotated text cannot be held out.
             C = self.Cs[0]
             held_out = fold.fit(torch.arange(1), C, self.final_steps)[1]
         else:
@@ -99,10 +107,10 @@ class CorrectionFit:
         regression, _ = fold.fit(torch.arange(len(rows)), C, self.final_steps)
         logits = regression.added_logits(data.inputs, data.pairs, bounded)
         logits[rows] = held_out
-        slope, _ = platt_scaling(held_out, fold.truth, 1.0, self.line_penalty)
+        slope, _ = platt_scaling(held_out, fold.truth, self.held_out_slope_prior, self.platt_penalty)
         # Also labels that are no candidates: a text whose labels are unknown is not a text without any.
         counts = torch.from_numpy(np.asarray(annotated.labels.sum(axis=1)))
-        at_least_one = bool((counts == 0).float().mean() < self.many_without)
+        at_least_one = bool((counts == 0).float().mean() < self.min_unlabelled_share)
         return Correction(rows, fold.truth, regression, logits, at_least_one, float(slope), C)
 
     def _choose(self, fold: "_Fold", folds: list[Tensor]) -> tuple[float, Tensor]:
@@ -135,7 +143,7 @@ class _Fold:
         """Learn from some of them; return what was learned, and the logits of all."""
         numbers, inputs, pairs = self.numbers, self.data.pca_inputs.rows(self.rows), self.data.pairs.rows(self.rows)
         slope, intercept = platt_scaling(
-            self.logits[places], self.truth[places], numbers.usual_slope, numbers.line_penalty
+            self.logits[places], self.truth[places], numbers.slope_prior, numbers.platt_penalty
         )
         own = fit_logistic(
             inputs.rows(places),

@@ -134,7 +134,7 @@ class _Training:
         if not priors.is_exact:
             self.steps = 2
             known = self._resolve(priors)
-        prevalence, cardinality = _agreeing(known)
+        prevalence, cardinality = _rescaled_to_cardinality(known)
         unsupervised = self._self_train(torch.from_numpy(prevalence).float(), cardinality)
         # Who gives λ gets decisions about as common as that. Where λ is a guess, there is nothing to keep to.
         guessed = None if priors.is_exact else torch.from_numpy(~priors.has_share)
@@ -143,13 +143,13 @@ class _Training:
     def with_known_prevalence(self, priors: Priors, annotated: Annotated) -> DefaultModel:
         """Train on κ, λ and annotated texts."""
         self.steps = 2
-        prevalence, cardinality = _agreeing(priors)
+        prevalence, cardinality = _rescaled_to_cardinality(priors)
         unsupervised = self._self_train(torch.from_numpy(prevalence).float(), cardinality)
         correction = self._correct(unsupervised, annotated)
         return self._finished(Priors.exact(cardinality, prevalence), unsupervised, correction, None)
 
     def with_estimated_prevalence(self, priors: Priors | None, annotated: Annotated) -> DefaultModel:
-        """Train on annotated texts and what is roughly known of κ and λ, or nothing; λ is estimated, twice."""
+        """Train on annotated texts and what is roughly known of κ and λ, or nothing; λ is estimated round by round."""
         recipe, data, given = self.recipe, self.data, None
         self.steps = 5
         if priors is not None and priors.knows_labels:
@@ -158,7 +158,7 @@ class _Training:
         cardinality = self._cardinality(priors, annotated)
         guess, prevalence = recipe.scarce.start(data, annotated, cardinality, given, recipe.estimation)
         self._tell("estimating how common the labels are", {"cardinality": cardinality})
-        for _ in range(2):
+        for _ in range(recipe.scarce.rounds):
             unsupervised = self._self_train(prevalence, cardinality)
             correction = self._correct(unsupervised, annotated)
             # What the model says of all texts is a better estimate than what few annotated texts could show.
@@ -188,13 +188,15 @@ class _Training:
         figures = {"labels_changed_a_text": learned.change, "dispersion": learned.dispersion}
         if learned.messages is not None:
             friends = self.data.friends
-            figures["helping_friends"] = float((learned.messages.weight[friends] > 0).sum() / max(len(friends), 1))
-        self._tell("learning from what the predictions agree on", figures)
+            figures["positive_friend_share"] = float(
+                (learned.messages.weight[friends] > 0).sum() / max(len(friends), 1)
+            )
+        self._tell("self-training on scores, text and label graph", figures)
         return learned
 
     def _correct(self, unsupervised: SelfTrained, annotated: Annotated) -> Correction:
         learned = self.recipe.correction.fit(self.data, unsupervised, annotated, self.seed)
-        figures = {"C": learned.C, "common_slope": float(learned.regression.slopes.median())}
+        figures = {"C": learned.C, "median_slope": float(learned.regression.slopes.median())}
         self._tell("learning from annotated texts", figures)
         return learned
 
@@ -219,7 +221,7 @@ class _Training:
             self.progress(TrainingStep(self.step, self.steps, what, figures))
 
 
-def _agreeing(known: Priors) -> tuple[NDArray[np.float64], float]:
+def _rescaled_to_cardinality(known: Priors) -> tuple[NDArray[np.float64], float]:
     """Return λ that adds up to κ, and κ: where they disagree, the one number is more likely right than the many."""
     assert known.cardinality is not None
     return rescale_to_sum(known.shares, known.cardinality, most=1.0), known.cardinality

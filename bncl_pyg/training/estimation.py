@@ -32,6 +32,7 @@ class PriorEstimation:
     Args:
         slope: how steep scores become labels, alone.
         text_slope: the same beside the text.
+        mean_shrinkage: how far labels' mean scores are shrunk towards the common one.
         rounds: how often the text is fitted to the labels' shares.
         steps: of L-BFGS in each round.
         unseen: how many of the training texts have a label that is no text's candidate.
@@ -39,7 +40,7 @@ class PriorEstimation:
             average label's texts.
         rare_share: how much the geometric mean of all guesses says of the rarest labels where nothing is known; of an
             average label, half of that.
-        most: no label is taken to be more common than this, unless somebody said so.
+        max_prevalence: no label is taken to be more common than this, unless somebody said so.
         least_left: what is left of κ for labels without a number, at least, as a share of κ.
         rarest_texts: how many of the training texts have a label that is "almost unseen".
         rarest_share: the same at least, as a share of the average label's.
@@ -52,12 +53,13 @@ class PriorEstimation:
 
     slope: float = 5.0
     text_slope: float = 3.5
+    mean_shrinkage: float = 0.5
     rounds: int = 2
     steps: int = 15
     unseen: float = 0.5
     floor: float = 0.1
     rare_share: float = 0.8
-    most: float = 0.9
+    max_prevalence: float = 0.9
     least_left: float = 0.1
     rarest_texts: float = 2.0
     rarest_share: float = 0.02
@@ -86,7 +88,7 @@ class PriorEstimation:
         cardinality = priors.cardinality
         if cardinality is None:
             cardinality = max(estimate_cardinality(data.features), known)
-        estimate = topk_prevalence(data.features, cardinality, self.floor, self.most)
+        estimate = topk_prevalence(data.features, cardinality, self.floor, self.max_prevalence)
         if not (has_share | has_word).all():
             estimate = np.where(has_share | has_word, estimate, self.unknown_prevalence(data, cardinality))
         left = max(cardinality - known, self.least_left * cardinality)
@@ -97,16 +99,16 @@ class PriorEstimation:
             logits = pseudo.logits + data.pairs.broadcast_to_pairs(prior.clamp_min(1e-6).log())
             shares = data.pairs.sums(competition_probabilities(logits, cardinality)) / len(data.features)
             trained = np.maximum(shares.double().numpy(), TINY)
-            pooled = trained**self.trained_share * estimate ** (1 - self.trained_share)
-            estimate = np.where(has_word, pooled, estimate)
+            mixed = trained**self.trained_share * estimate ** (1 - self.trained_share)
+            estimate = np.where(has_word, mixed, estimate)
         return Priors.exact(cardinality, self._joined(priors, estimate, left, len(data.features), self.trust))
 
     def unknown_prevalence(self, data: Prepared, cardinality: float) -> Shares:
         """Return λ where nothing is known: of common labels by competition, of rare ones more by all guesses."""
         estimate = self.competition(data, cardinality)
         share = self.rare_share / (1 + estimate * len(estimate) / cardinality)
-        pooled = estimate ** (1 - share) * self.all_guesses(data, estimate, cardinality) ** share
-        return rescale_to_sum(pooled, cardinality, self.most)
+        mixed = estimate ** (1 - share) * self.all_guesses(data, estimate, cardinality) ** share
+        return rescale_to_sum(mixed, cardinality, self.max_prevalence)
 
     def competition(self, data: Prepared, cardinality: float) -> Shares:
         """Return `competition_prevalence` with these numbers; it tells common labels best."""
@@ -117,10 +119,11 @@ class PriorEstimation:
             data.C,
             slope=self.slope,
             text_slope=self.text_slope,
+            mean_shrinkage=self.mean_shrinkage,
             rounds=self.rounds,
             steps=self.steps,
             unseen=self.unseen,
-            most=self.most,
+            most=self.max_prevalence,
         )
 
     def all_guesses(self, data: Prepared, estimate: Shares, cardinality: float) -> Shares:
@@ -128,9 +131,9 @@ class PriorEstimation:
 
         Rare labels, of which there are many, are best told by all together.
         """
-        guesses = [estimate, topk_prevalence(data.features, cardinality, self.floor, self.most)]
+        guesses = [estimate, topk_prevalence(data.features, cardinality, self.floor, self.max_prevalence)]
         if data.features.words is not None:
-            guesses.append(named_prevalence(data.features, cardinality, self.floor, self.most))
+            guesses.append(named_prevalence(data.features, cardinality, self.floor, self.max_prevalence))
         return geometric_mean(guesses)
 
     def _joined(self, priors: Priors, estimate: Shares, left: float, texts: int, trust: float) -> Shares:
@@ -139,7 +142,7 @@ class PriorEstimation:
         has_word = priors.words >= 0
         if has_word.any():
             shares[has_word] = self._from_words(priors.words[has_word], estimate[has_word], left, texts, trust)
-        shares[~priors.has_share] = rescale_to_sum(shares[~priors.has_share], left, self.most)
+        shares[~priors.has_share] = rescale_to_sum(shares[~priors.has_share], left, self.max_prevalence)
         return shares
 
     def _from_words(self, words: NDArray[np.int64], estimate: Shares, total: float, texts: int, trust: float) -> Shares:
@@ -158,4 +161,4 @@ class PriorEstimation:
                 logs = np.log(np.maximum(estimate[same], TINY))
                 factors = np.exp(np.clip(trust * (logs - logs.mean()), -np.log(reach), np.log(reach)))
                 shares[same] *= factors / factors.mean()
-        return rescale_to_sum(shares, total, self.most)
+        return rescale_to_sum(shares, total, self.max_prevalence)

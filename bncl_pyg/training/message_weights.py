@@ -1,4 +1,4 @@
-"""Who helps and who rivals whom along the label graph: a regression on the neighbours' scores beside a label's own."""
+"""The edge weights of `SignedMessages`: a logistic regression on the neighbours' scores beside a label's own."""
 
 import torch
 from torch import Tensor
@@ -6,15 +6,16 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from bncl_pyg.features import Pairs
 from bncl_pyg.nn import SignedMessages
+from bncl_pyg.training.regression import mean_by_label
 
-LEAST_SHARE, CHANGE_TOLERANCE = 1e-6, 1e-7
+LEAST_CURVATURE, CHANGE_TOLERANCE = 1e-6, 1e-7
 """Tolerances of L-BFGS."""
 
 
 def fit_messages(
     edges: Tensor, scores: Tensor, targets: Tensor, pairs: Pairs, C: float, weight: float, steps: int
 ) -> SignedMessages:
-    """Learn a weight an edge; friends may turn out to be rivals.
+    """Learn a weight an edge: who helps and who rivals whom; friends may turn out to be rivals.
 
     Args:
         edges: of the label graph, from u to v, (2, edges).
@@ -26,8 +27,8 @@ def fit_messages(
         steps: of L-BFGS, at most.
     """
     messages = SignedMessages(edges, pairs.labels)
-    share = (pairs.sums(targets) / pairs.counts.clamp_min(1)).clamp(LEAST_SHARE, 1 - LEAST_SHARE)
-    curvature = pairs.counts.clamp_min(1) * (share * (1 - share)).clamp_min(LEAST_SHARE)
+    share = mean_by_label(targets, pairs)
+    curvature = pairs.counts.clamp_min(1) * (share * (1 - share)).clamp_min(LEAST_CURVATURE)
     penalty = len(targets) / C
     reach = (curvature[edges[1]] + penalty).rsqrt()
     own = torch.zeros(2, len(share), requires_grad=True)

@@ -1,4 +1,21 @@
-"""The paper's recipe, and its authors' code where that departs from the paper: the signed network and its training."""
+"""The paper's recipe, and its authors' code where that departs from the paper: the signed network and its training.
+
+The schedule and the loss weights α are fields of `TrainingNumbers` (trainer.py), the loss is `CollectiveLoss` (nn), the
+rule of prediction, p > p̄, is `PaperModel`. Where the printed formulas have slips, this is what is meant, and what the
+authors' code (recipe `reference`) does:
+
+| | printed | meant (`paper`) | authors' code (`reference`) |
+|---|---|---|---|
+| κ | E|S| | the same | the mean of all cells of Y |
+| D^(2,−) | A⁻ᵀA⁻ + … | A⁺ᵀA⁻ + A⁻ᵀA⁺; counts, neighbours where above 0 | binary, diagonal 0 at every hop |
+| the layer's sum | over v ∈ N_v | over u ∈ N_v | the same |
+| sharpened sigmoid | sign | 1 / (1 + exp(−C (p − p̄))) | the same |
+| L1 | Σ_i of the 2-norm | the same | the sum of squares |
+| L2 | over all of D | the same, with running counts | over each batch |
+| L4 | sign and index | −Σ y log p + (1 − y) log p̄, states capped at 1 | cross-entropy of the sharpened sigmoid |
+| decision | p > p̄ | the same | p ≥ p̄ |
+| annotated texts | drawn without replacement | the same | with replacement, in batches of their own |
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -7,12 +7,12 @@ from torch import Tensor
 
 from bncl_pyg.features import Features, pairs_of, word_counts
 from bncl_pyg.nn import log_odds, solve_text_offsets
-from bncl_pyg.training.regression import PCAInputs, fit_logistic
+from bncl_pyg.training.regression import LEAST_SHARE, PCAInputs, fit_logistic, mean_by_label
 
 Shares = NDArray[np.float64]
 
-LEAST_SHARE, TINY = 1e-6, 1e-9
-"""Tolerances: what keeps log-odds and logarithms finite."""
+TINY = 1e-9
+"""A tolerance: what keeps logarithms finite."""
 OFFSET_START, OFFSET_STEPS = -3.0, 25
 """Tolerances of the solver of `competition_probabilities`."""
 
@@ -70,6 +70,7 @@ def competition_prevalence(
     *,
     slope: float,
     text_slope: float,
+    mean_shrinkage: float,
     rounds: int,
     steps: int,
     unseen: float,
@@ -77,7 +78,7 @@ def competition_prevalence(
 ) -> Shares:
     """Estimate λ by how the labels share the texts when each text must have κ of them; (labels,).
 
-    The scores that compete are log(q / q̄), whose label means are shrunk halfway towards the common mean: some labels
+    The scores that compete are log(q / q̄), whose label means are shrunk towards the common mean: some labels
     are entailed by everything. The shares are taken twice, from the scores alone and after the text has had its say (a
     regression of the shares on the text, some rounds); the result is the geometric mean.
 
@@ -88,6 +89,7 @@ def competition_prevalence(
         C: of the regression.
         slope: how steep scores become labels.
         text_slope: the same beside the text.
+        mean_shrinkage: how far label means are shrunk towards the common one, 0 is not at all.
         rounds: of the regression.
         steps: of L-BFGS in each.
         unseen: how many of the texts have a label that is no text's candidate.
@@ -98,13 +100,14 @@ def competition_prevalence(
     counts = pairs.counts.clamp_min(1)
     scores = log_odds(features.entailment, features.contradiction)
     scores = scores.masked_fill(features.entailment + features.contradiction <= 0, float(scores.min()))
-    scores = scores - (pairs.broadcast_to_pairs(pairs.sums(scores) / counts) + scores.mean()) / 2
+    own = pairs.broadcast_to_pairs(pairs.sums(scores) / counts)
+    scores = scores - ((1 - mean_shrinkage) * own + mean_shrinkage * scores.mean())
     scores = scores / scores.std().clamp_min(LEAST_SHARE)
     probabilities = competition_probabilities(slope * scores, cardinality)
     of_scores = of_text = pairs.sums(probabilities) / texts
     if inputs.rotated.shape[1]:
         for _ in range(rounds):
-            base = torch.logit((pairs.sums(probabilities) / counts).clamp(LEAST_SHARE, 1 - LEAST_SHARE))
+            base = torch.logit(mean_by_label(probabilities, pairs))
             text = fit_logistic(inputs, probabilities, base, C, steps=steps, pairs=pairs)
             logits = pairs.linear(inputs.rotated, inputs.axes.T @ text.weights) + pairs.broadcast_to_pairs(base)
             probabilities = competition_probabilities(text_slope * scores + logits - logits.mean(), cardinality)

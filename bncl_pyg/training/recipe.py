@@ -63,7 +63,8 @@ class Model(Protocol):
 
 
 class Recipe(Protocol):
-    """How to train. To add one, write a frozen dataclass with these methods and list it in `recipes.py`.
+    """How to train. To add one, write a frozen dataclass with these methods and list it in `recipes.py`:
+    in `RECIPES` to find it by name, or in `KINDS` if only its models are to be saved and loaded.
 
     Attributes:
         name: what it is called.

@@ -6,12 +6,12 @@ from typing import Any
 from bncl_pyg.errors import InputError
 from bncl_pyg.training.config import from_config
 from bncl_pyg.training.default import DefaultRecipe
-from bncl_pyg.training.paper import PAPER, REFERENCE, PaperRecipe
+from bncl_pyg.training.paper import PAPER, REFERENCE
 from bncl_pyg.training.recipe import Recipe
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (DefaultRecipe(), PAPER, REFERENCE)}
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (DefaultRecipe, PaperRecipe)}
-"""The classes that a saved recipe can be of."""
+KINDS: dict[str, type] = {type(recipe).__name__: type(recipe) for recipe in RECIPES.values()}
+"""The classes that a saved recipe can be of; one of your own is added here before its models are saved and loaded."""
 
 
 def find_recipe(recipe: str | Recipe, **options: Any) -> Recipe:
@@ -27,6 +27,8 @@ def find_recipe(recipe: str | Recipe, **options: Any) -> Recipe:
 
 def save_recipe(recipe: Recipe) -> dict[str, Any]:
     """Return a recipe as JSON can hold it: its class and its numbers."""
+    if type(recipe).__name__ not in KINDS:
+        raise InputError(f"A model of the recipe {recipe.name} could not be loaded again: list its class in KINDS.")
     return {"kind": type(recipe).__name__, **recipe.config()}
 
 

@@ -14,6 +14,8 @@ LEAST_CURVATURE, GRADIENT_TOLERANCE, CHANGE_TOLERANCE = 1e-6, 1e-3, 1e-7
 """Tolerances of L-BFGS."""
 MAX_NEWTON_STEPS, LEAST_NEWTON_STEP = 30, 1e-6
 """Tolerances of `platt_scaling`."""
+LEAST_SHARE = 1e-6
+"""A tolerance: what keeps the log-odds of a share finite."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,12 @@ def _minimise(problem: _Problem, penalties: tuple[float, float, float], steps: i
     return Regression(weights, fitted.intercepts - inputs.centre @ weights, fitted.slopes)
 
 
-def platt_scaling(logits: Tensor, truth: Tensor, usual_slope: float, penalty: float) -> tuple[Tensor, Tensor]:
+def mean_by_label(probabilities: Tensor, pairs: Pairs) -> Tensor:
+    """Return how likely each label is among the texts whose candidate it is, kept from 0 and 1; (labels,)."""
+    return (pairs.sums(probabilities) / pairs.counts.clamp_min(1)).clamp(LEAST_SHARE, 1 - LEAST_SHARE)
+
+
+def platt_scaling(logits: Tensor, truth: Tensor, slope_prior: float, penalty: float) -> tuple[Tensor, Tensor]:
     """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together.
 
     Newton's method, with steps that are halved until the loss falls; a weak pull towards where both are usually found,
@@ -192,12 +199,12 @@ def platt_scaling(logits: Tensor, truth: Tensor, usual_slope: float, penalty: fl
     Args:
         logits: (texts, labels), or of some pairs.
         truth: 0 or 1, of the same shape.
-        usual_slope: where the slope is pulled to; the intercept is pulled to 0.
+        slope_prior: where the slope is pulled to; the intercept is pulled to 0.
         penalty: how strongly.
     """
-    start = torch.tensor([usual_slope, 0.0], dtype=torch.float64)
+    start = torch.tensor([slope_prior, 0.0], dtype=torch.float64)
 
-    def look(line: Tensor) -> tuple[float, Tensor, Tensor]:
+    def objective(line: Tensor) -> tuple[float, Tensor, Tensor]:
         """Return the loss, its gradient and its curvature."""
         away = line - start
         loss = float(penalty / 2 * away.square().sum())
@@ -215,11 +222,11 @@ def platt_scaling(logits: Tensor, truth: Tensor, usual_slope: float, penalty: fl
         return loss, gradient, curvature
 
     line = start.clone()
-    loss, gradient, curvature = look(line)
+    loss, gradient, curvature = objective(line)
     for _ in range(MAX_NEWTON_STEPS):
         step = torch.linalg.solve(curvature, gradient)
         while float(step.abs().max()) > LEAST_NEWTON_STEP:
-            looked = look(line - step)
+            looked = objective(line - step)
             if looked[0] <= loss:
                 break
             step /= 2

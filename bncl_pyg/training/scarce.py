@@ -25,13 +25,15 @@ class ScarcePrevalence:
         shrinkage_texts: how many annotated texts is worth what is known without them of λ and of how sure to be.
         guess_share: how much a guess at λ without annotated texts says, beside what was learned with them, of a label
             that none of them has.
-        less_with_example: by how much that share falls with every example.
+        guess_decay: by how much that share falls with every example.
+        rounds: how often λ is estimated and the model trained with it.
         least_cardinality: κ at least, where it is counted among annotated texts of which some may have no label.
     """
 
     shrinkage_texts: float = 50.0
     guess_share: float = 0.5
-    less_with_example: float = 0.7
+    guess_decay: float = 0.7
+    rounds: int = 2
     least_cardinality: float = 0.1
 
     def start(
@@ -57,7 +59,7 @@ class ScarcePrevalence:
         else:
             estimate = guess = given
         shares = shrunk_prevalence(_counts(annotated), len(annotated), estimate, self.shrinkage_texts)
-        first = rescale_to_sum(shares, cardinality, estimation.most)
+        first = rescale_to_sum(shares, cardinality, estimation.max_prevalence)
         return torch.from_numpy(guess).float(), torch.from_numpy(first).float()
 
     def update(self, data: Prepared, correction: Correction, annotated: Annotated, guess: Tensor) -> Tensor:
@@ -76,7 +78,7 @@ class ScarcePrevalence:
         learned = shares[counts == 0].sum().clamp_min(1e-6)
         good_turing = ((counts == 1).sum() + weight * learned) / (len(annotated) + weight)
         shares = torch.where(counts == 0, shares * good_turing / learned, shares)
-        of_guess = self.guess_share * self.less_with_example**counts
+        of_guess = self.guess_share * self.guess_decay**counts
         logs = (1 - of_guess) * shares.clamp_min(LEAST_SHARE).log() + of_guess * guess.clamp_min(LEAST_SHARE).log()
         # As common as before are all labels together that have as many examples.
         alike = torch.unique(counts, return_inverse=True)[1]

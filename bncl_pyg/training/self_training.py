@@ -17,11 +17,9 @@ from bncl_pyg.nn import (
     unsupervised_logits,
 )
 from bncl_pyg.training.message_weights import fit_messages
-from bncl_pyg.training.regression import PCAInputs, fit_logistic
+from bncl_pyg.training.regression import PCAInputs, fit_logistic, mean_by_label
 
 Part = Literal["vectors", "words", "graph"]
-LEAST_SHARE = 1e-6
-"""A tolerance: what keeps the log-odds of a share finite."""
 
 
 @dataclass(frozen=True)
@@ -185,8 +183,3 @@ class SelfTraining:
         independent = CollectiveProjection.fit(logits, prevalence, cardinality, 0.0, pairs, steps=self.projection)
         counts = torch.sigmoid(independent(logits, pairs)).sum(dim=1)
         return float(counts.var() / counts.mean().clamp_min(1e-6))
-
-
-def mean_by_label(probabilities: Tensor, pairs: Pairs) -> Tensor:
-    """Return how likely each label is among the texts whose candidate it is, kept from 0 and 1; (labels,)."""
-    return (pairs.sums(probabilities) / pairs.counts.clamp_min(1)).clamp(LEAST_SHARE, 1 - LEAST_SHARE)

@@ -176,8 +176,8 @@ def test_texts_that_do_not_fit_the_cache_are_updated_in_blocks(monkeypatch: pyte
     edges = [torch.from_numpy(np.argwhere(generator.random((9, 9)) < 0.6).T) for _ in range(2)]
     results = []
     for cache_bytes in (4 * 2**20, 72):
-        monkeypatch.setattr("bncl_pyg.nn.balanced_update.CACHE_BYTES", cache_bytes)
-        monkeypatch.setattr("bncl_pyg.nn.balanced_update.LEAST_TEXTS", 2)
+        monkeypatch.setattr("bncl_pyg.nn.fused_update.CACHE_BYTES", cache_bytes)
+        monkeypatch.setattr("bncl_pyg.nn.fused_update.LEAST_TEXTS", 2)
         model = BNCL([])
         model.layers.extend(BalancedConv(*edges, 9, "sparse") for _ in range(2))
         model.double().reset_parameters(torch.Generator().manual_seed(0))

@@ -17,7 +17,7 @@ from bncl_pyg.training.self_training import Prepared
 from tests.training.world import World
 
 ESTIMATION = PriorEstimation()
-FLOOR, MOST = ESTIMATION.floor, ESTIMATION.most
+FLOOR, MOST = ESTIMATION.floor, ESTIMATION.max_prevalence
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ CHANGES = {
     "steps": 1,
     "floor": 1.0,
     "rare_share": 0.0,
-    "most": 0.2,
+    "max_prevalence": 0.2,
     "least_left": 0.5,
     "rarest_texts": 40.0,
     "rarest_share": 0.5,

@@ -12,12 +12,12 @@ import pytest
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.training import (
+    KINDS,
     PAPER,
     RECIPES,
     REFERENCE,
     DefaultRecipe,
     Recipe,
-    SelfTraining,
     find_recipe,
     load_recipe,
     save_recipe,
@@ -146,20 +146,23 @@ def test_an_unknown_or_missing_number_is_refused(recipe: Recipe) -> None:
 
 
 @dataclass(frozen=True)
-class Mine(SelfTraining):
+class Mine(PaperRecipe):
     """A recipe of one's own."""
 
-    def config(self) -> dict[str, Any]:
-        return {"rounds": self.rounds}
+    name: str = "mine"
 
 
-def test_a_recipe_that_is_not_listed_cannot_be_loaded() -> None:
-    content = save_recipe(Mine())  # type: ignore[arg-type]
-    assert content == {"kind": "Mine", "rounds": 3}
+def test_a_recipe_of_ones_own_is_listed_before_it_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        InputError, match="A model of the recipe mine could not be loaded again: list its class in KINDS"
+    ):
+        save_recipe(Mine())
     with pytest.raises(InputError, match="There is no kind of recipe 'Mine'; there are: DefaultRecipe, PaperRecipe"):
-        load_recipe(content)
+        load_recipe({"kind": "Mine"})
     with pytest.raises(InputError, match="There is no kind of recipe 'None'"):
         load_recipe({"rounds": 3})
+    monkeypatch.setitem(KINDS, "Mine", Mine)
+    assert load_recipe(save_recipe(Mine(epochs=3))) == Mine(epochs=3)
 
 
 def test_annotated_texts_are_drawn_with_replacement_by_the_reference_only() -> None:
