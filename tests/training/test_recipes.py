@@ -17,6 +17,7 @@ from bncl_pyg.training import (
     RECIPES,
     REFERENCE,
     DefaultRecipe,
+    PaperRecipe,
     Recipe,
     find_recipe,
     load_recipe,
@@ -153,9 +154,7 @@ class Mine(PaperRecipe):
 
 
 def test_a_recipe_of_ones_own_is_listed_before_it_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(
-        InputError, match="A model of the recipe mine could not be loaded again: list its class in KINDS"
-    ):
+    with pytest.raises(InputError, match="the recipe mine could not be loaded again: list its class in KINDS"):
         save_recipe(Mine())
     with pytest.raises(InputError, match="There is no kind of recipe 'Mine'; there are: DefaultRecipe, PaperRecipe"):
         load_recipe({"kind": "Mine"})
