@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, Predictions, score_texts
-from bncl_pyg.graph import SignedLabelGraph, default_graph
+from bncl_pyg.graph import SignedLabelGraph, graph_of
 from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import EMBEDDED, TEMPLATE, Scorer, load_scorer, reload_options
 from bncl_pyg.training import (
@@ -24,6 +24,7 @@ from bncl_pyg.training import (
     Recipe,
     TrainedModel,
     TrainingStep,
+    check_seed,
     find_recipe,
     indicator_of,
     setting_of,
@@ -109,6 +110,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
             progress: told of every `TrainingStep`.
         """
         recipe = find_recipe(self.recipe)
+        check_seed(self.seed)
         features = texts if isinstance(texts, Features) else self._featurize(texts)
         labels = features.labels
         if self.labels is not None:
@@ -121,8 +123,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         priors = Priors.of(labels, self.prevalence, self.cardinality) if known or annotated is None else None
         if priors is not None:
             priors.warn_if_they_disagree()
-        graph = default_graph(labels) if self.graph is None else self.graph
-        labels.check_same(LabelSet.of(graph.label_names), "the features", "the graph")
+        graph = graph_of(labels, self.graph)
         steps: list[TrainingStep] = []
 
         def tell(step: TrainingStep) -> None:
@@ -204,14 +205,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
     def predict_rows(self, texts: Any) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
         texts = texts if isinstance(texts, Features) else Corpus.of(texts)
-        predicted = self.predictions(texts)
-        for row, identifier in enumerate(texts.ids):
-            places, probabilities = predicted.best_first(row)
-            yield {
-                "id": identifier,
-                "labels": [self.labels_.names[place] for place in places.tolist()],
-                "probabilities": [round(share, 4) for share in probabilities.tolist()],
-            }
+        yield from self.predictions(texts).rows(texts.ids, self.labels_.names)
 
     def save_pretrained(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write the model as a folder that is whole or absent: safetensors and JSON only."""
@@ -269,7 +263,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
     def _load_scorer(self) -> Scorer:
         """Return what reads texts, which is loaded once."""
         if not isinstance(self.scorer, str):
-            return self.scorer
+            return load_scorer(self.scorer)
         if self.scorer != EMBEDDED and "/" not in self.scorer and not Path(self.scorer).is_dir():
             raise InputError(
                 f"The scorer '{self.scorer}', which the texts are to be read by, is not here; say where it lies with "

@@ -25,6 +25,9 @@ def priors(
     from bncl_pyg.corpus import Corpus, LabelSet
     from bncl_pyg.priors import Priors
 
+    from .outputs import check_output
+
+    check_output(out, texts, labels)
     label_set = LabelSet.read(labels)
     corpus = Corpus.read(texts, label_set)
     assert corpus.annotations is not None

@@ -52,6 +52,7 @@ def evaluate(
     from bncl_pyg.features import read_features
     from bncl_pyg.persistence import write_json
 
+    from .outputs import check_output
     from .show import metrics_table
 
     if baselines and training is None:
@@ -59,6 +60,7 @@ def evaluate(
     for option, value in (("--training", training), ("--annotated", annotated)):
         if value is not None and not baselines:
             raise InputError(f"Only the baselines look at {option}: add --baselines, or leave it out.")
+    check_output(json, model, features, truth, training, annotated)
     classifier = BNCLClassifier.from_pretrained(model, device=device)
     loaded = read_features(features)
     inputs = None if training is None else _baseline_inputs(classifier, training, annotated)

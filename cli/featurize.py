@@ -34,7 +34,7 @@ def featurize(
     ] = None,
     backend: Annotated[
         Literal["torch", "onnx", "onnx-int8"],
-        typer.Option(help="What runs the model; onnx and onnx-int8 are faster and need bncl-pyg[onnx]."),
+        typer.Option(help="What runs the model; onnx and onnx-int8 are faster and need the extra onnx."),
     ] = "torch",
     device: Annotated[
         str | None,

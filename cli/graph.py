@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .outputs import check_output
+
 if TYPE_CHECKING:
     from bncl_pyg.graph import GraphStatistics, LabelVectors
 
@@ -109,6 +111,7 @@ def stats(
 
     from .show import out, table
 
+    check_output(json, graph)
     loaded = SignedLabelGraph.load(graph)
     with _flags_named():
         statistics = graph_statistics(loaded, hops)
@@ -154,6 +157,7 @@ def export(graph: GraphFolder, out: Annotated[Path, typer.Option(help="The .grap
     """Write the graph as GraphML, for Gephi, Cytoscape or networkx."""
     from bncl_pyg.graph import SignedLabelGraph
 
+    check_output(out, graph)
     loaded = SignedLabelGraph.load(graph)
     loaded.write_graphml(out)
     typer.echo(f"{out}: {loaded.num_nodes} nodes, {loaded.num_edges // 2} edges with sign and weight.")
@@ -171,6 +175,7 @@ def plot(
 
     if out.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError(f"{out}: the name of the picture must end in .png, .svg or .pdf.")
+    check_output(out, graph)
     loaded = SignedLabelGraph.load(graph)
     drawn = plot_graph(loaded, out, most)
     typer.echo(f"{out}: {drawn} of {loaded.num_nodes} labels.")

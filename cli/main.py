@@ -71,7 +71,9 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress bars and no notes; warnings and errors are shown.")
+    ] = False,
     _version: Annotated[
         bool,
         typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True),
@@ -81,7 +83,7 @@ def _options(
     handler.setFormatter(_Plain())
     logger = logging.getLogger("bncl_pyg")
     logger.handlers = [handler]
-    logger.setLevel(logging.ERROR if quiet else logging.INFO)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
     if quiet:
         from .show import err
 

@@ -32,15 +32,14 @@ def predict(
     import numpy as np
 
     from bncl_pyg.corpus import Corpus
-    from bncl_pyg.errors import InputError
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.features import read_features
     from bncl_pyg.persistence import write_jsonl
 
+    from .outputs import check_output
     from .show import texts_bar
 
-    if out.exists() and out.samefile(texts):
-        raise InputError(f"{out} is the file of texts: predictions would overwrite it; choose another name.")
+    check_output(out, model, texts)
     classifier = BNCLClassifier.from_pretrained(model, scorer=scorer, device=device)
     given = Corpus.read(texts) if texts.is_file() else read_features(texts)
     parts = [given]

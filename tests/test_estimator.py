@@ -204,6 +204,28 @@ def test_bad_arguments_are_named(graph: SignedLabelGraph, features: Features, pr
         BNCLClassifier(prevalence={"glod": 0.1}, graph=graph).fit(features)
 
 
+def test_arguments_of_another_type_are_named(features: Features, graph: SignedLabelGraph) -> None:
+    for wrong in (-1, 1.5, "a", True, None):
+        with pytest.raises(InputError, match="seed must be a whole number of at least 0"):
+            BNCLClassifier(graph=graph, seed=wrong).fit(features)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="graph must be a SignedLabelGraph"):
+        BNCLClassifier(graph="folder").fit(features)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="recipe must be a name or a Recipe, but is None"):
+        BNCLClassifier(graph=graph, recipe=None).fit(features)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="scorer must be a name, a folder or a Scorer, but is 3"):
+        BNCLClassifier(labels=["a", "b"], scorer=3).fit(["x"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("recipe", ["default", dataclasses.replace(QUICK, epochs=1)], ids=["default", "paper"])
+def test_two_labels_are_enough(recipe: Recipe | str) -> None:
+    texts = ["The team won the football match.", "Crude oil prices rose.", "She won the tennis final.", "OPEC met."] * 3
+    fitted = BNCLClassifier(["sport", "crude oil"], cardinality=1.0, recipe=recipe).fit(texts)
+    assert fitted.graph_.num_edges == 0
+    assert fitted.predict(texts).shape == (12, 2)
+    one = BNCLClassifier(["sport"], prevalence=[0.5]).fit(texts)
+    assert one.predict(texts).tolist() == [[True], [False]] * 6
+
+
 def test_what_is_given_decides_the_setting(
     graph: SignedLabelGraph, features: Features, priors: Priors, corpus: Corpus
 ) -> None:

@@ -21,6 +21,8 @@ class Row:
     path: Path
     line: int
     fields: dict[str, Any]
+    columns: tuple[str, ...] = ()
+    """What a table's header names, for whoever looks for another column."""
 
     def fail(self, problem: str) -> NoReturn:
         """Raise an error that names this row."""
@@ -59,6 +61,8 @@ class Row:
         return value
 
     def _required(self, field: str) -> Any:
+        if self.columns and field not in self.columns:
+            raise InputError(f"{self.path} has no column '{field}'; its columns are: {', '.join(self.columns)}.")
         if self.fields.get(field) is None:
             self.fail(f"field '{field}' is missing.")
         return self.fields[field]
@@ -105,27 +109,22 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
 def _read_csv(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, strict=True)
-        line = 0
+        line = 1
         try:
-            for line, fields in _with_first_line(reader):
+            columns = reader.fieldnames
+            # A quoted cell may span lines: a row is named by the line on which it starts.
+            line = reader.line_num + 1
+            for fields in reader:
                 if None in fields:
                     raise InputError(f"{path}, line {line}: has more cells than the header has columns.")
-                yield Row(path, line, fields)
+                yield Row(path, line, fields, tuple(columns or ()))
+                line = reader.line_num + 1
         except UnicodeDecodeError:
-            raise InputError(f"{path}, after line {line}: not UTF-8 text.") from None
+            raise InputError(f"{path}, line {line} or after it: not UTF-8 text.") from None
         except csv.Error as error:
             if "unexpected end of data" in str(error):
-                raise InputError(f"{path}, after line {line}: a quote is opened and never closed.") from None
-            raise InputError(f"{path}, after line {line}: not valid CSV ({error}).") from None
-
-
-def _with_first_line(reader: "csv.DictReader[str]") -> Iterator[tuple[int, dict[Any, Any]]]:
-    # A quoted cell may span lines: a row is named by the line on which it starts.
-    _ = reader.fieldnames
-    first = reader.line_num + 1
-    for fields in reader:
-        yield first, fields
-        first = reader.line_num + 1
+                raise InputError(f"{path}, line {line}: a quote is opened and never closed.") from None
+            raise InputError(f"{path}, line {line}: not valid CSV ({error}).") from None
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:

@@ -97,7 +97,8 @@ class BaselineInputs:
         used, given = classifier.annotated_, self.annotated
         if given is None:
             raise InputError(
-                f"The model was trained on {len(used)} annotated texts; give them to the baselines too (annotated)."
+                f"The model was trained on {len(used)} annotated texts; give them to the baselines too, with "
+                f'annotated="TEXTS".'
             )
         missing = sorted(used.keys() - set(given.ids))
         if missing:

@@ -1,6 +1,6 @@
 """What a model says of texts: decisions, probabilities and scores, of all labels or of each text's candidates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,16 @@ class Predictions:
         places = places[torch.argsort(-self.probabilities[text, places], stable=True)]
         columns = places if self.candidates is None else self.candidates[text, places]
         return columns, self.probabilities[text, places]
+
+    def rows(self, ids: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
+        for row, identifier in enumerate(ids):
+            places, probabilities = self.best_first(row)
+            yield {
+                "id": identifier,
+                "labels": [names[place] for place in places.tolist()],
+                "probabilities": [round(share, 4) for share in probabilities.tolist()],
+            }
 
     def _matrix(self, values: Tensor) -> Any:
         return values.numpy() if self.candidates is None else sparse_matrix(values, self.candidates, self.labels)

@@ -239,6 +239,8 @@ def writing(
         block_texts: how many texts a new group of rows has.
         fresh: drop what is there and start anew.
     """
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is there and is no folder, but features are one; choose another name.")
     path.mkdir(parents=True, exist_ok=True)
     with folder_lock(path):
         if fresh and (path / MANIFEST).exists():

@@ -2,7 +2,7 @@
 
 from bncl_pyg.graph.adjacency import edge_index_of, num_nodes_of
 from bncl_pyg.graph.blocks import BlockLog, work_folder
-from bncl_pyg.graph.build import abbreviate, build_graph, check_options, default_graph
+from bncl_pyg.graph.build import abbreviate, build_graph, check_options, default_graph, graph_of
 from bncl_pyg.graph.embeddings import EMBEDDED, LabelVectors, embed_labels, load_word_vectors, mean_of_words
 from bncl_pyg.graph.nearest import NearestSearch
 from bncl_pyg.graph.neighbourhoods import balanced_neighbourhoods
@@ -30,6 +30,7 @@ __all__ = [
     "default_graph",
     "edge_index_of",
     "embed_labels",
+    "graph_of",
     "graph_statistics",
     "load_word_vectors",
     "mean_of_words",

@@ -20,6 +20,8 @@ from bncl_pyg.graph.signed import SignedLabelGraph
 log = logging.getLogger(__name__)
 
 PERCENTILES = (5.0, 95.0)
+FEWEST_LABELS = 3
+"""With fewer labels there is at most one pair, and nothing to compare it with."""
 FEW_LABELS, NEIGHBOURS = 2_000, 10
 """Without further options: up to so many labels the paper's percentiles, beyond so many neighbours at every hop."""
 MEMORY = 8.0
@@ -136,14 +138,29 @@ def default_graph(labels: Labels, *, few_labels: int = FEW_LABELS, neighbours: i
         graph = default_graph(["gold", "silver", "wheat", "corn"])
 
     Args:
-        labels: the nodes: a list of names, {name: description}, or a `LabelSet`.
+        labels: the nodes: a list of names, {name: description}, or a `LabelSet`; with fewer than 3 there are no edges.
         few_labels: up to so many labels it is the paper's graph, by percentiles.
         neighbours: beyond, each label is joined with so many nearest and farthest, and keeps as many at every hop.
     """
     labels = LabelSet.of(labels)
+    if len(labels) < FEWEST_LABELS:
+        # Of one pair of labels, no percentile can say whether it is near or far.
+        nothing = torch.zeros(2, 0, dtype=torch.int64)
+        provenance = {"embeddings": EMBEDDED}
+        return SignedLabelGraph.from_pairs(labels.names, nothing, nothing[0], nothing[0].float(), provenance=provenance)
     if len(labels) <= few_labels:
         return build_graph(labels)
     return build_graph(labels, neighbours=neighbours, max_neighbours=neighbours)
+
+
+def graph_of(labels: LabelSet, graph: SignedLabelGraph | None) -> SignedLabelGraph:
+    """Return the graph that is given, after checking that it is of these labels, or else the default one."""
+    if graph is None:
+        return default_graph(labels)
+    if not isinstance(graph, SignedLabelGraph):
+        raise TypeError(f"graph must be a SignedLabelGraph (SignedLabelGraph.load reads one), but is {graph!r}.")
+    labels.check_same(LabelSet.of(graph.label_names), "the features", "the graph")
+    return graph
 
 
 def _units(labels: LabelSet, embeddings: LabelVectors) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

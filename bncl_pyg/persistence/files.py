@@ -4,12 +4,16 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from bncl_pyg.errors import InputError
+
+MAX_LINKS = 40
+"""As many links as the system follows."""
 
 
 def sha256_of(path: Path) -> str:
@@ -41,12 +45,15 @@ def write_jsonl(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
 def write_file(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in its place.
 
-    A link stays a link: what it points to is replaced. A device or a pipe is written to, never replaced.
+    A link stays a link: what it points to is replaced. A device, a pipe or an open stream such as /dev/stdout is
+    written to, never replaced.
     """
-    path = path.resolve() if path.is_symlink() else path
-    if path.exists() and not path.is_file():
-        _write_through(path, write)
+    if _is_stream(path):
+        _append(path, write)
         return
+    path = path.resolve() if path.is_symlink() else path
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, but a file is to be written here.")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=parent_of(path))
     os.close(handle)
     temporary = Path(name)
@@ -60,14 +67,26 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     sync(path.parent)
 
 
-def _write_through(path: Path, write: Callable[[Path], None]) -> None:
-    """Write to something that is neither absent nor a file: a device, a pipe."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder, but a file is to be written here.")
+def _is_stream(path: Path) -> bool:
+    """Return whether a path is a device, a pipe, or leads to a stream of a process."""
+    steps = path.absolute()
+    for _ in range(MAX_LINKS):
+        # /dev/stdout leads to /proc/self/fd/1, and that to whatever the shell has opened, which may be a plain file.
+        if steps.is_relative_to("/proc") or steps.is_relative_to("/dev/fd"):
+            return True
+        if not steps.is_symlink():
+            break
+        steps = steps.parent / steps.readlink()
+    return steps.exists() and not steps.is_file() and not steps.is_dir()
+
+
+def _append(path: Path, write: Callable[[Path], None]) -> None:
+    """Write to a stream, after what it may hold already."""
     with tempfile.TemporaryDirectory() as folder:
-        whole = Path(folder) / path.name
+        whole = Path(folder) / "output"
         write(whole)
-        with whole.open("rb") as source, path.open("wb") as target:
+        sys.stdout.flush()
+        with whole.open("rb") as source, open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as target:  # noqa: PTH123
             shutil.copyfileobj(source, target)
 
 
@@ -77,6 +96,8 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist.") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder, not a file.") from None
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text.") from None
     except json.JSONDecodeError as error:

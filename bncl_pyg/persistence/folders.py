@@ -61,6 +61,8 @@ def check_free(path: Path, kind: str, *, overwrite: bool) -> None:
     """
     if not path.exists():
         return
+    if not path.is_dir():
+        raise InputError(f"{path} is there and is no folder, but a {kind} is one; choose another name.")
     if not overwrite:
         raise InputError(f"{path} already exists; choose another name, or replace it with overwrite=True.")
     _manifest_of_kind(path, kind)

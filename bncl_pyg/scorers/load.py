@@ -21,7 +21,7 @@ NEEDED = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
 def load_scorer(
-    name: str = EMBEDDED,
+    name: "str | Scorer" = EMBEDDED,
     *,
     max_tokens: int = MAX_TOKENS,
     label_map: str | None = None,
@@ -34,7 +34,7 @@ def load_scorer(
 
     Args:
         name: `embedded`, or a folder or hub name of a Hugging Face NLI classifier or sentence encoder; which of the two
-            it is, its configuration says.
+            it is, its configuration says. A `Scorer` is returned as it is.
         max_tokens: how much of a text is read.
         label_map: see `CrossEncoderScorer`; for classifiers only.
         backend: `torch`, `onnx` or `onnx-int8`.
@@ -43,6 +43,10 @@ def load_scorer(
             contradiction are the softmax of (z, 0, −z) with z = cosine_scale · (c − cosine_middle).
         cosine_middle: likewise; from this cosine on, a text is rather about a label than not.
     """
+    if not isinstance(name, str):
+        if not hasattr(name, "score"):
+            raise TypeError(f"scorer must be a name, a folder or a Scorer, but is {name!r}.")
+        return name
     if name == EMBEDDED:
         return embedded_scorer(max_tokens, backend, device)
     folder = local_folder(name, "a language model", NEEDED)

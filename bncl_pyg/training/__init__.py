@@ -16,7 +16,7 @@ from bncl_pyg.training.regression import PCAInputs, fit_logistic
 from bncl_pyg.training.saved import TrainedModel
 from bncl_pyg.training.scarce import ScarcePrevalence
 from bncl_pyg.training.self_training import SelfTraining
-from bncl_pyg.training.settings import Setting, setting_of
+from bncl_pyg.training.settings import Setting, check_seed, setting_of
 from bncl_pyg.training.trainer import Trainer, TrainingNumbers
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "Trainer",
     "TrainingNumbers",
     "TrainingStep",
+    "check_seed",
     "draw",
     "estimate_cardinality",
     "find_recipe",

@@ -36,7 +36,7 @@ class Annotated:
         """Return the annotated texts of a corpus, which are found by id among the training texts."""
         if corpus.annotations is None:
             raise InputError("These texts have no labels, so that they cannot be annotated texts.")
-        return cls(rows_of(corpus.ids, ids, "The training texts"), corpus.annotations)
+        return cls(rows_of(corpus.ids, ids, "The set of training texts"), corpus.annotations)
 
     @classmethod
     def from_target(cls, y: Any, texts: int, labels: LabelSet) -> "Annotated | None":

@@ -17,6 +17,8 @@ KINDS: dict[str, type] = {type(recipe).__name__: type(recipe) for recipe in RECI
 def find_recipe(recipe: str | Recipe, **options: Any) -> Recipe:
     """Return a recipe by name, or the one that is given, perhaps with other options (see `Recipe.adapted`)."""
     if not isinstance(recipe, str):
+        if not hasattr(recipe, "fit"):
+            raise TypeError(f"recipe must be a name or a Recipe, but is {recipe!r}.")
         chosen = recipe
     elif recipe in RECIPES:
         chosen = RECIPES[recipe]

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bncl_pyg.corpus import LabelSet, digest, read_rows
+from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.persistence import (
@@ -124,7 +125,11 @@ class TrainedModel:
         """Read a folder that `save` wrote, or such a folder from the Hugging Face hub by name."""
         folder = local_folder(name, "a model")
         manifest = read_manifest(folder, "model")
-        recipe, graph = load_recipe(manifest["recipe"]), SignedLabelGraph.load(folder / "graph")
+        try:
+            recipe = load_recipe(manifest["recipe"])
+        except InputError as error:
+            raise InputError(f"{folder} was saved by another release ({error}) and must be trained anew.") from None
+        graph = SignedLabelGraph.load(folder / "graph")
         labels = LabelSet.read(folder / "labels.jsonl")
         labels.check_same(LabelSet.of(graph.label_names), "the model", "its graph")
         priors = Priors.read(folder / "priors.json", labels)

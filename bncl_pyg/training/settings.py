@@ -1,6 +1,9 @@
 """The paper's three settings: which signals training may see. What is given decides; a name is checked against it."""
 
 from enum import StrEnum
+from typing import Any
+
+import numpy as np
 
 from bncl_pyg.errors import InputError
 
@@ -14,6 +17,12 @@ class Setting(StrEnum):
     """Some annotated texts, from which cardinality and prevalence are estimated."""
     DOMAIN_SUPERVISOR = "domain-supervisor"
     """Cardinality and prevalence, and some annotated texts."""
+
+
+def check_seed(seed: Any) -> None:
+    """Raise unless a seed is a whole number of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number of at least 0, but is {seed!r}.")
 
 
 def setting_of(name: str | None, *, priors: bool, annotated: bool) -> Setting:
@@ -34,7 +43,7 @@ def setting_of(name: str | None, *, priors: bool, annotated: bool) -> Setting:
         raise InputError(f"There is no setting '{name}'; there are: {', '.join(Setting)}.") from None
     if setting is Setting.SCARCE_ANNOTATION and priors:
         raise InputError(
-            f"The setting {setting} estimates cardinality and prevalence from annotated texts: leave them out."
+            f"The setting {setting} estimates cardinality and prevalence from annotated texts: give no priors."
         )
     if setting is Setting.DOMAIN_SUPERVISOR and not priors:
         raise InputError(f"The setting {setting} needs cardinality or prevalence; scarce-annotation estimates both.")

@@ -463,10 +463,33 @@ def test_predictions_never_replace_their_input(bncl: Bncl, folder: Path) -> None
     train(bncl, folder)
     texts = folder / "texts.jsonl"
     before = texts.read_bytes()
-    refused(bncl("predict", folder / "model", texts, "--out", texts), "is the file of texts")
+    refused(bncl("predict", folder / "model", texts, "--out", texts), "is what this command reads")
     (folder / "link.jsonl").symlink_to(texts)
-    refused(bncl("predict", folder / "model", texts, "--out", folder / "link.jsonl"), "is the file of texts")
+    refused(bncl("predict", folder / "model", texts, "--out", folder / "link.jsonl"), "is what this command reads")
+    model, given, labels = folder / "model", folder / "priors.json", folder / "labels.jsonl"
+    refused(bncl("eval", model, folder / "features", "--truth", texts, "--json", texts), "is what this command reads")
+    refused(bncl("data", "priors", texts, "--labels", labels, "--out", labels), "is what this command reads")
+    inside = folder / "graph" / "manifest.json"
+    refused(bncl("graph", "stats", folder / "graph", "--json", inside), "lies inside of")
+    refused(bncl("graph", "export", folder / "graph", "--out", folder / "graph" / "g.graphml"), "lies inside of")
+    refused(bncl("predict", model, texts, "--out", model / "labels.jsonl"), "lies inside of")
+    assert SignedLabelGraph.load(folder / "graph").num_nodes == 6
     assert texts.read_bytes() == before
+    assert given.exists()
+
+
+def test_standard_output_is_written_after_what_is_there(folder: Path) -> None:
+    log = folder / "log"
+    log.write_text("before\n")
+    words = ["data", "priors", folder / "texts.jsonl", "--labels", folder / "labels.jsonl", "--out", "/dev/stdout"]
+    command = [sys.executable, "-c", "from bncl_cli.main import main; main()", *map(str, words)]
+    with log.open("a") as file:
+        subprocess.run(command, check=True, stdout=file)
+    first, *rest = log.read_text().splitlines()
+    assert first == "before"
+    assert '"cardinality"' in "".join(rest)
+    piped = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert '"cardinality"' in piped.stdout
 
 
 def test_from_texts_to_predictions(bncl: Bncl, folder: Path) -> None:

@@ -61,7 +61,7 @@ def test_jsonl_csv_parquet_and_gzip_give_the_same_corpus(write: Write, tmp_path:
         (
             "t.csv",
             'id,text,labels\na,x,gold\nb,"y,gold\nc,z,gold\n',
-            "after line 2: a quote is opened and never closed",
+            "line 3: a quote is opened and never closed",
         ),
         ("t.csv", "id,text,labels\na,x,gold,extra\n", "line 2: has more cells than the header"),
         ("t.csv", 'id,text,labels\na,"one\ntwo",gold\nb,x,lead\n', "line 4: field 'labels': unknown label 'lead'"),
