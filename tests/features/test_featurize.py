@@ -315,7 +315,7 @@ def test_labels_are_encoded_once_in_blocks_and_remembered(tmp_path: Path, monkey
     expected = HashScorer().vectors(hypotheses)
     assert again.cached[0] == tuple(hypotheses)
     assert torch.equal(again.cached[1], expected)
-    found = read_features(path).hypotheses
+    found = read_features(path).label_vectors
     assert found is not None
     assert torch.equal(found, expected)
 
