@@ -134,7 +134,7 @@ def test_annotated_texts_are_matched_by_id(corpus: Corpus) -> None:
     assert made.rows.tolist() == list(range(60))[::-1]
     assert (made.labels.toarray()[::-1] == corpus.annotations.toarray()).all()
     foreign = Corpus(("elsewhere",), ("x",), corpus.annotations[:1])
-    with pytest.raises(InputError, match="The training texts has no text with id 'elsewhere'"):
+    with pytest.raises(InputError, match="The set of training texts has no text with id 'elsewhere'"):
         Annotated.among(foreign, corpus.ids)
     with pytest.raises(InputError, match="have no labels, so that they cannot be annotated texts"):
         Annotated.among(Corpus(corpus.ids, corpus.texts), corpus.ids)

@@ -24,7 +24,7 @@ def test_annotation_free_sees_priors_only() -> None:
 
 
 def test_scarce_annotation_takes_no_priors() -> None:
-    with pytest.raises(InputError, match=r"scarce-annotation estimates cardinality .* leave them out"):
+    with pytest.raises(InputError, match=r"scarce-annotation estimates cardinality .* give no priors"):
         setting_of("scarce-annotation", priors=True, annotated=True)
     with pytest.raises(InputError, match="scarce-annotation needs annotated texts"):
         setting_of("scarce-annotation", priors=False, annotated=False)
