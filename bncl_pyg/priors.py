@@ -29,7 +29,9 @@ Prevalence = float | tuple[float, float] | str | None
 
 @dataclass(frozen=True)
 class Priors:
-    """Cardinality κ and prevalence λ, as far as they are known; what is not is estimated from the scored texts.
+    """Cardinality κ and prevalence λ, as far as they are known.
+
+    What is not known, and which shares words stand for, training/estimation.py resolves from the scored texts.
 
     Args:
         cardinality: κ, how many labels a text has on average, in (0, labels]; `None` where it is not known.

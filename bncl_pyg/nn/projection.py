@@ -135,7 +135,8 @@ class CollectiveProjection(torch.nn.Module):
             cardinality: κ.
             competition: ρ.
             pairs: which pairs the logits are of; all, if not given.
-            ceiling: what probabilities will be multiplied with before they should meet κ and λ, (labels,), above λ.
+            ceiling: what probabilities will be multiplied with before they should meet κ and λ, (labels,), above λ;
+                `Calibration.ceiling` chooses it.
             steps: how far to solve.
         """
         pairs, steps = all_pairs(logits) if pairs is None else pairs, steps or ProjectionSteps()

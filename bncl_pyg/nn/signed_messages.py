@@ -1,4 +1,4 @@
-"""Messages along the signed label graph, with a learned weight of either sign for each edge."""
+"""Messages along the signed label graph, with a weight of either sign an edge (see training/message_weights.py)."""
 
 from typing import Any
 

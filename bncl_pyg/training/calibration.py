@@ -1,5 +1,6 @@
 """Calibration, how sure to be: from logits to probabilities and to decisions, both of which meet κ and λ.
 
+`Calibration` has the temperature and the ceiling of probabilities; the temperature of decisions is in decisions.py.
 The slope that annotated texts show when they are held out is found by `regression.platt_scaling` in `correction.py`.
 """
 
@@ -26,7 +27,7 @@ class Calibration:
     """Every number of calibration.
 
     Args:
-        inverse_temperature: what logits without annotated texts are multiplied with to become probabilities, times the
+        inverse_temperature: what logits without annotated texts are multiplied with to become probabilities, over the
             dispersion of the scores (see `SelfTrained`).
         bounds: between which it is then kept.
     """
@@ -38,6 +39,14 @@ class Calibration:
         """Return the inverse temperature without annotated texts: the more the scores repeat themselves, the less."""
         lowest, highest = self.bounds
         return min(max(self.inverse_temperature / max(dispersion, 1e-6), lowest), highest)
+
+    @staticmethod
+    def ceiling(prevalence: Tensor, dispersion: float) -> Tensor:
+        """Return each label's highest probability, (labels,): 1 / dispersion, or halfway from λ to 1 if that is more.
+
+        Scores that say the same thing many times over are wrong together, even where they are surest.
+        """
+        return ((1 + prevalence) / 2).clamp_min(1 / max(dispersion, 1.0))
 
 
 @dataclass(frozen=True)
@@ -77,9 +86,7 @@ class CalibratedFit:
         beta = self.calibration.unsupervised(unsupervised.dispersion)
         ceiling, tensors = torch.ones(len(prevalence)), unsupervised.tensors
         if correction is None:
-            # Scores that say the same thing many times over are wrong together, even where they are surest: no label
-            # gets more probable than 1 / dispersion, or than halfway from λ to 1 where that is more.
-            ceiling = ((1 + prevalence) / 2).clamp_min(1 / max(unsupervised.dispersion, 1.0))
+            ceiling = self.calibration.ceiling(prevalence, unsupervised.dispersion)
             logits, competition, decision_beta = unsupervised.logits, self.self_training.competition, 1.0
             at_least_one = bool(cardinality >= 1)
         else:

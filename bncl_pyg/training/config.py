@@ -1,4 +1,8 @@
-"""Recipes are dataclasses of numbers, perhaps nested: to JSON and back."""
+"""Recipes are dataclasses of numbers, perhaps nested: to JSON and back.
+
+The numbers themselves are fields of the steps: `TrainingNumbers` (trainer.py: Adam, decay, epochs, batch, α) for the
+paper's recipes, and what `DefaultRecipe` (default.py) lists.
+"""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

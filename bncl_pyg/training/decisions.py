@@ -1,6 +1,7 @@
 """From probabilities to decisions: which labels to give a text so that F1 is as high as can be expected.
 
-What is above a half, and the best label of a text without any, is `bncl_pyg.nn.decide`.
+What is above a half, and the best label of a text without any, is `decide` (nn/collective.py). Decisions and
+probabilities have temperatures of their own: that of probabilities is in calibration.py.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,8 @@
-"""Resolving priors: from what is roughly known of κ and λ, a number, an interval, a word or nothing, to numbers."""
+"""Resolving priors: from what is roughly known of κ and λ, a number, an interval, a word or nothing, to numbers.
+
+Each guess is a function of prevalence.py; here they are joined. Where given λ do not add up to κ, the default recipe
+rescales them (`prevalence.rescale_to_sum`).
+"""
 
 from dataclasses import dataclass
 

@@ -1,12 +1,12 @@
 """The paper's recipe, and its authors' code where that departs from the paper: the signed network and its training.
 
-The schedule and the loss weights α are fields of `TrainingNumbers` (trainer.py), the loss is `CollectiveLoss` (nn), the
-rule of prediction, p > p̄, is `PaperModel`. Where the printed formulas have slips, this is what is meant, and what the
-authors' code (recipe `reference`) does:
+The schedule and the loss weights α are fields of `TrainingNumbers` (trainer.py), the loss is `CollectiveLoss` (nn),
+where `choose_sharpness` is the procedure that chooses C, and the rule of prediction, p > p̄, is `PaperModel`. Where the
+printed formulas have slips, this is what is meant, and what the authors' code (recipe `reference`) does:
 
 | | printed | meant (`paper`) | authors' code (`reference`) |
 |---|---|---|---|
-| κ | E|S| | the same | the mean of all cells of Y |
+| κ | the mean number of labels a text | the same | the mean of all cells of Y |
 | D^(2,−) | A⁻ᵀA⁻ + … | A⁺ᵀA⁻ + A⁻ᵀA⁺; counts, neighbours where above 0 | binary, diagonal 0 at every hop |
 | the layer's sum | over v ∈ N_v | over u ∈ N_v | the same |
 | sharpened sigmoid | sign | 1 / (1 + exp(−C (p − p̄))) | the same |

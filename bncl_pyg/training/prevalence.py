@@ -1,4 +1,7 @@
-"""Estimates of cardinality and prevalence from the scores of unlabelled texts, each of them a guess of another kind."""
+"""Estimates of cardinality and prevalence from the scores of unlabelled texts, each of them a guess of another kind.
+
+estimation.py joins them: `PriorEstimation.unknown_prevalence` is what `auto` uses.
+"""
 
 import numpy as np
 import torch

@@ -1,4 +1,7 @@
-"""Penalised logistic regression of all labels at once, on targets that may be soft and around an informed start."""
+"""Penalised logistic regression of all labels at once, on targets that may be soft and around an informed start.
+
+C is given: correction.py chooses it by annotated texts held out, self_training.py by the number of texts.
+"""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Prevalence from few annotated texts: counts shrunk towards guesses, and what the model says of all texts."""
+"""Prevalence from few annotated texts: shrunk counts, Good-Turing, and what the model says of all texts."""
 
 from dataclasses import dataclass
 

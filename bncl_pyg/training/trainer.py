@@ -32,7 +32,7 @@ class TrainingNumbers:
         decay_every: epochs between two decays of the learning rate.
         decay: what it is multiplied with.
         loss_weights: α₂ (prevalence), α₃ (cardinality), α₄ (annotation).
-        sharpness: C of the sharpened sigmoid; `auto` chooses it by the paper's procedure.
+        sharpness: C of the sharpened sigmoid; `auto` chooses it by the paper's procedure, `choose_sharpness`.
         sharpness_texts: of how many texts the paper's "small set of examples" is, for `auto`.
         shuffle: whether batches are drawn anew every epoch.
         prevalence_over: whether L2 counts over the whole corpus or over each batch alone.
