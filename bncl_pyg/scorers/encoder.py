@@ -14,6 +14,7 @@ from bncl_pyg.persistence import sha256_of
 from bncl_pyg.scorers.classifier import quiet_transformers
 from bncl_pyg.scorers.embedded import embedded_folder
 from bncl_pyg.scorers.runtime import check_backend, resolve_device
+from bncl_pyg.scorers.scorer import MAX_TOKENS
 
 TOKENS_A_BATCH = 4096
 TEXTS_AT_ONCE = 4096
@@ -30,7 +31,9 @@ class SentenceEncoder:
         device: for torch, such as "cpu" or "cuda:1"; by default an accelerator if there is one.
     """
 
-    def __init__(self, folder: Path, max_tokens: int = 128, backend: str = "torch", device: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, max_tokens: int = MAX_TOKENS, backend: str = "torch", device: str | None = None
+    ) -> None:
         check_backend(backend)
         self._device = resolve_device(backend, device)
         self.folder, self.max_tokens, self.backend = folder, max_tokens, backend
@@ -54,7 +57,9 @@ class SentenceEncoder:
             self._states = run_with_onnx(model, self._inputs, quantise=backend == "onnx-int8")
 
     @classmethod
-    def embedded(cls, max_tokens: int = 128, backend: str = "torch", device: str | None = None) -> "SentenceEncoder":
+    def embedded(
+        cls, max_tokens: int = MAX_TOKENS, backend: str = "torch", device: str | None = None
+    ) -> "SentenceEncoder":
         """Load the default encoder, all-MiniLM-L6-v2; see `embedded_folder`."""
         return cls(embedded_folder(), max_tokens, backend, device)
 

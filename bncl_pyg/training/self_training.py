@@ -117,7 +117,7 @@ class SelfTraining:
     def prepare(self, features: Features, graph: SignedLabelGraph) -> Prepared:
         """Standardise the scores, and find the inputs of the texts."""
         if len(features) < 2:
-            raise InputError("The default recipe needs at least 2 training texts.")
+            raise InputError("Self-training needs at least 2 training texts.")
         pairs = pairs_of(features.candidates, features.entailment, len(features.labels))
         standardizer = ScoreStandardizer.fit(features.entailment, features.contradiction, pairs)
         vectors = features.vectors if "vectors" in self.parts else None
