@@ -24,7 +24,7 @@ from torch import Tensor
 from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.demo import demo_folder
-from bncl_pyg.scorers import MAX_TOKENS, TEMPLATE, CrossEncoderScorer, embedded_folder, hypotheses_of
+from bncl_pyg.scorers import MAX_TOKENS, TEMPLATE, CrossEncoderScorer, MINILM, hypotheses_of
 
 PIPELINE = "pipeline, as people call it"
 BATCHES = (8, 16, 32)
@@ -41,11 +41,11 @@ def make_model(folder: Path) -> None:
     transformers_logging.set_verbosity_error()
     names = {0: "entailment", 1: "neutral", 2: "contradiction"}
     places = {name: place for place, name in names.items()}
-    model = BertForSequenceClassification.from_pretrained(embedded_folder(), id2label=names, label2id=places)
+    model = BertForSequenceClassification.from_pretrained(MINILM.local(), id2label=names, label2id=places)
     torch.manual_seed(0)
     torch.nn.init.normal_(model.classifier.weight, std=2.0)
     model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(embedded_folder()).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(MINILM.local()).save_pretrained(folder)
 
 
 def choose_texts(folder: Path, hypotheses: list[str], count: int) -> tuple[list[str], float]:

@@ -25,7 +25,7 @@ import typer
 
 from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.corpus import LabelSet, stream_texts
-from bncl_pyg.scorers import TEMPLATE, SentenceEncoder, embedded_folder, embedded_scorer, hypotheses_of
+from bncl_pyg.scorers import TEMPLATE, SentenceEncoder, MINILM, embedded_scorer, hypotheses_of
 
 SETS = {"reuters21578": 135, "stackex-cooking": 517}
 ENCODED, PIPELINED, SCORED = 200, 1, 200
@@ -93,7 +93,7 @@ def as_markdown(content: dict[str, Any]) -> str:
 def _encoding(texts: list[str], repeats: int) -> list[dict[str, Any]]:
     from sentence_transformers import SentenceTransformer
 
-    peer = SentenceTransformer(str(embedded_folder()), device="cpu")
+    peer = SentenceTransformer(str(MINILM.local()), device="cpu")
     peer.max_seq_length = 128
     ours = {
         "bncl-pyg, float32": SentenceEncoder.embedded(),
@@ -123,11 +123,11 @@ def _scoring(data: Path, name: str, repeats: int) -> dict[str, Any]:
     labels = LabelSet.read(data / name / "labels.jsonl")
     texts = _texts(data, name, SCORED)
     hypotheses = hypotheses_of(labels.descriptions)
-    config = BertConfig.from_pretrained(embedded_folder(), num_labels=3)
+    config = BertConfig.from_pretrained(MINILM.local(), num_labels=3)
     config.id2label = {0: "contradiction", 1: "neutral", 2: "entailment"}
     config.label2id = {word: place for place, word in config.id2label.items()}
     model = BertForSequenceClassification(config).eval()
-    tokenizer = AutoTokenizer.from_pretrained(embedded_folder(), model_max_length=128)
+    tokenizer = AutoTokenizer.from_pretrained(MINILM.local(), model_max_length=128)
     peer = pipeline("zero-shot-classification", model=model, tokenizer=tokenizer, device="cpu")
     names = list(labels.descriptions)
     scorer = embedded_scorer()

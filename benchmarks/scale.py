@@ -38,7 +38,7 @@ from bncl_pyg.evaluation import evaluate, precision_at
 from bncl_pyg.features import Features, featurize, read_features
 from bncl_pyg.graph import LabelVectors, build_graph, load_word_vectors, mean_of_words
 from bncl_pyg.priors import Priors
-from bncl_pyg.scorers import EMBEDDED, BiEncoderScorer, embedded_head, hypotheses_of
+from bncl_pyg.scorers import LIGHT, BiEncoderScorer, embedded_head, hypotheses_of
 from bncl_pyg.training import find_recipe
 
 CANDIDATES, NEIGHBOURS = 100, 10
@@ -141,7 +141,7 @@ def hypernyms(data: Path, cache: Path) -> dict[str, Any]:
     encoder, labels = held.encoder, held.labels
     encoder.learn(hypotheses_of(labels.descriptions))
     encoder.learn(labels.descriptions)
-    scorer = BiEncoderScorer(encoder, embedded_head(), EMBEDDED)
+    scorer = BiEncoderScorer(encoder, embedded_head(), LIGHT)
     assert held.test.annotations is not None
     truth, clock = held.test.annotations, Clock()
     with TemporaryDirectory() as folder:
@@ -310,7 +310,7 @@ def serving(data: Path, cache: Path) -> dict[str, Any]:
     everything = label_names("WordNet", 117_659, data)
     encoder.learn(hypotheses_of(everything.descriptions))
     labels = LabelSet(everything.names[:SERVED_LABELS], everything.descriptions[:SERVED_LABELS])
-    scorer = BiEncoderScorer(encoder, embedded_head(), EMBEDDED)
+    scorer = BiEncoderScorer(encoder, embedded_head(), LIGHT)
     clock = Clock()
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,7 +1,7 @@
 """`BNCLClassifier`: scikit-learn's face. It turns texts into features, has a recipe fit a model, and asks the model."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, Predictions, score_texts
 from bncl_pyg.graph import SignedLabelGraph, graph_of
 from bncl_pyg.priors import Priors
-from bncl_pyg.scorers import EMBEDDED, TEMPLATE, Scorer, load_scorer, reload_options
+from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer, is_here, load_scorer, reload_options
 from bncl_pyg.training import (
     Annotated,
     Progress,
@@ -42,13 +42,14 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
             `(low, high)`, a word (`common`, `standard`, `uncommon`, `almost unseen`) or `None`; the same in the order
             of the labels; a `Priors`; or `None`, and it is estimated.
         cardinality: how many labels a text has on average; estimated if not given.
-        scorer: what reads texts: `embedded`, a folder, a hub name or a `Scorer`.
+        scorer: what reads texts: `strong`, `light`, `fast`, a folder, a hub name, several of these joined by `+`, or a
+            `Scorer`.
         recipe: `default` (ours), `paper`, `reference` (the authors' code), or a `Recipe` of your own.
         setting: `annotation-free`, `scarce-annotation` or `domain-supervisor`; what is given must then fit. If left
             out, what is given decides.
         graph: the signed label graph; built from the labels if not given (`default_graph`).
         seed: of the weights, the batches and the folds.
-        template: how a label becomes a hypothesis for the scorer.
+        template: how a label becomes a hypothesis for the scorer; or several templates, whose scores are averaged.
         device: where the scorer and the trained model run; an accelerator for the scorer and the CPU for the model, if
             not given. Training runs on the CPU.
 
@@ -65,7 +66,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         scorer_config_: what made the scores of the training texts.
         n_texts_, texts_digest_: how many training texts there were, and a hash of their ids.
         candidates_: how many of a text's labels were scored; `None` for all.
-        label_vectors_: what the scorer's encoder makes of the labels, if the features knew.
+        label_tensors_: what the scorer computed of the labels alone, if the features knew.
 
     Example::
 
@@ -78,12 +79,12 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         labels: Any = None,
         prevalence: Any = None,
         cardinality: float | None = None,
-        scorer: str | Scorer = EMBEDDED,
+        scorer: str | Scorer = STRONG,
         recipe: str | Recipe = "default",
         setting: str | None = None,
         graph: SignedLabelGraph | None = None,
         seed: int = 0,
-        template: str = TEMPLATE,
+        template: str | Sequence[str] = TEMPLATE,
         device: str | None = None,
     ) -> None:
         self.labels = labels
@@ -228,7 +229,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         config = trained.scorer_config
         loaded = cls(
             labels=trained.labels,
-            scorer=config.get("name", EMBEDDED) if scorer is None else scorer,
+            scorer=config.get("name", STRONG) if scorer is None else scorer,
             recipe=trained.recipe,
             graph=trained.graph,
             seed=trained.seed,
@@ -253,18 +254,18 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError("Training on texts needs labels; features know theirs.")
             return score_texts(corpus, LabelSet.of(self.labels), self._load_scorer(), self.template)
         scorer = self._load_scorer()
-        # Another scorer's vectors of the labels would be nonsense beside this one's of the texts.
+        # What another scorer computed of the labels would be nonsense beside this one's vectors of the texts.
         is_same = {**scorer.config(), "template": self.template} == self.scorer_config_
-        vectors = self.label_vectors_ if is_same else None
+        tensors = self.label_tensors_ if is_same else None
         return score_texts(
-            corpus, self.labels_, scorer, self.template, candidates=self.candidates_, label_vectors=vectors
+            corpus, self.labels_, scorer, self.template, candidates=self.candidates_, label_tensors=tensors
         )
 
     def _load_scorer(self) -> Scorer:
         """Return what reads texts, which is loaded once."""
         if not isinstance(self.scorer, str):
             return load_scorer(self.scorer)
-        if self.scorer != EMBEDDED and "/" not in self.scorer and not Path(self.scorer).is_dir():
+        if not is_here(self.scorer):
             raise InputError(
                 f"The scorer '{self.scorer}', which the texts are to be read by, is not here; say where it lies with "
                 f'scorer="FOLDER", or give features instead of texts.'

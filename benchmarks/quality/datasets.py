@@ -15,7 +15,7 @@ from bncl_pyg.features import Features, featurize, read_features
 from bncl_pyg.graph import SignedLabelGraph, build_graph, embed_labels
 from bncl_pyg.persistence import sha256_of
 from bncl_pyg.priors import Priors
-from bncl_pyg.scorers import EMBEDDED, TEMPLATE, BiEncoderScorer, embedded_head, hypotheses_of
+from bncl_pyg.scorers import LIGHT, TEMPLATE, BiEncoderScorer, embedded_head, hypotheses_of
 
 GLOVE = "glove6B-100d-core.f16.npy"
 FILES = ("labels.jsonl", "train.jsonl", "test.jsonl")
@@ -130,7 +130,7 @@ class DataSet:
 
     @cached_property
     def _scorer(self) -> BiEncoderScorer:
-        return BiEncoderScorer(self.encoder, embedded_head(), EMBEDDED)
+        return BiEncoderScorer(self.encoder, embedded_head(), LIGHT)
 
     @property
     def _glove(self) -> Path:

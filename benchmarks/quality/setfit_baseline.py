@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncl_pyg.evaluation.baselines import Evidence
-from bncl_pyg.scorers import MAX_TOKENS, embedded_folder
+from bncl_pyg.scorers import MAX_TOKENS, MINILM
 
 PAIRS_A_TEXT = 20
 """How many pairs of like and of unlike texts each annotated text is put into, as in the publication."""
@@ -26,7 +26,7 @@ def decide(given: Evidence) -> NDArray[np.bool_]:
     truth = given.examples.annotations.toarray().astype(int)
     # SetFit's head, one logistic regression a label, cannot be fitted to a label that no text or every text has.
     learned = np.flatnonzero((truth.sum(axis=0) > 0) & (truth.sum(axis=0) < len(truth)))
-    model: Any = SetFitModel.from_pretrained(str(embedded_folder()), multi_target_strategy="one-vs-rest", device="cpu")
+    model: Any = SetFitModel.from_pretrained(str(MINILM.local()), multi_target_strategy="one-vs-rest", device="cpu")
     model.model_body.max_seq_length = MAX_TOKENS
     rows = Dataset.from_dict({"text": list(given.examples.texts), "label": truth[:, learned].tolist()})
     with tempfile.TemporaryDirectory() as folder:

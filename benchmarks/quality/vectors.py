@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bncl_pyg.corpus import digest
 from bncl_pyg.persistence import write_file
-from bncl_pyg.scorers import SentenceEncoder, embedded_folder
+from bncl_pyg.scorers import SentenceEncoder, MINILM
 
 BLOCK_TEXTS = 1024
 """How many texts are kept in one file: what is lost when a run is killed."""
@@ -24,7 +24,7 @@ class RememberingEncoder(SentenceEncoder):
     """
 
     def __init__(self, cache: Path, told: Callable[[str], None]) -> None:
-        super().__init__(embedded_folder())
+        super().__init__(MINILM.local())
         self._cache, self._told = cache / "vectors", told
         self._places: dict[str, int] = {}
         self._vectors = torch.empty(0, self._dimensions)

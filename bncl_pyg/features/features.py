@@ -32,8 +32,9 @@ class Features:
         words: how often each text has a word of each bucket, where that was counted; sparse, (texts, buckets).
         candidates: where only each text's best labels were scored, which these are, ascending; (texts, candidates). Any
             other label is unknown for the text, not false.
-        label_vectors: what the scorer's sentence encoder makes of each label's hypothesis, if it has one; (labels,
-            dimensions).
+        label_tensors: what the scorer computed of the labels' hypotheses alone (`Scorer.encode_labels`), if it was kept.
+        parts: where the scorer is an ensemble and it was asked for, entailment and contradiction of each of its parts,
+            (2, texts, labels): views of the same pairs.
     """
 
     ids: tuple[str, ...]
@@ -44,7 +45,8 @@ class Features:
     vectors: Tensor | None = None
     words: csr_array | None = None
     candidates: Tensor | None = None
-    label_vectors: Tensor | None = None
+    label_tensors: dict[str, Tensor] = field(default_factory=dict)
+    parts: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         expected = len(self.ids), len(self.labels)
@@ -71,10 +73,9 @@ class Features:
         for name, content in (("vectors", self.vectors), ("words", self.words)):
             if content is not None and content.shape[0] != len(self.ids):
                 raise InputError(f"There are {name} of {content.shape[0]} texts, but there are {len(self.ids)} texts.")
-        if self.label_vectors is not None and len(self.label_vectors) != len(self.labels):
-            raise InputError(
-                f"There are vectors of {len(self.label_vectors)} labels, but there are {len(self.labels)} labels."
-            )
+        for name, scores in self.parts.items():
+            if tuple(scores.shape) != (2, *expected):
+                raise InputError(f"The scores of part '{name}' have shape {tuple(scores.shape)}, not {(2, *expected)}.")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -106,7 +107,7 @@ class Features:
         entailment, contradiction = (
             torch.zeros(shape).scatter_(1, candidates, scores) for scores in (self.entailment, self.contradiction)
         )
-        return replace(self, entailment=entailment, contradiction=contradiction, candidates=None)
+        return replace(self, entailment=entailment, contradiction=contradiction, candidates=None, parts={})
 
     def sparse(self, values: Tensor) -> csr_array:
         """Return values of the candidates, or of all labels, as a sparse matrix, (texts, labels)."""
@@ -120,7 +121,8 @@ class Features:
             name: None if (values := getattr(self, name)) is None else values[rows]
             for name in ("entailment", "contradiction", "vectors", "words", "candidates")
         }
-        return replace(self, ids=self.ids[rows], **parts)
+        views = {name: scores[:, rows] for name, scores in self.parts.items()}
+        return replace(self, ids=self.ids[rows], parts=views, **parts)
 
     def other_candidates(self, trained: int) -> str:
         """Return a sentence: a model was trained with so many labels a text, and these are more or fewer."""

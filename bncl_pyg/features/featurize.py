@@ -2,7 +2,7 @@
 
 import random
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,18 @@ from torch import Tensor
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.features.store import Dtype, FeatureStore, Span, TextIndex, label_name, text_hash, writing
+from bncl_pyg.features.store import Dtype, FeatureStore, Span, TextIndex, text_hash, writing
 from bncl_pyg.features.words import BUCKETS, word_counts
-from bncl_pyg.scorers import TEMPLATE, Progress, Scorer, best_candidates, hypotheses_of
+from bncl_pyg.scorers import (
+    TEMPLATE,
+    Hypothesis,
+    Progress,
+    Scorer,
+    best_candidates,
+    hypotheses_of,
+    join_scores,
+    scorer_parts,
+)
 
 SAMPLE_TEXTS, SAMPLE_SHARE = 50, 0.1
 """The recall of candidates is estimated on so many texts, or on fewer if scoring them in full would cost more than this
@@ -51,7 +60,7 @@ def featurize(
     *,
     ranker: Scorer | None = None,
     candidates: int | None = None,
-    template: str = TEMPLATE,
+    template: str | Sequence[str] = TEMPLATE,
     dtype: Dtype = "float32",
     fresh: bool = False,
     start: Callable[[int, int], None] | None = None,
@@ -67,7 +76,7 @@ def featurize(
         path: the store; if it is there, only what is missing is scored.
         ranker: chooses candidates; the scorer itself if not given.
         candidates: how many labels a text keeps; all, if not given.
-        template: of hypotheses.
+        template: of hypotheses; or several, whose scores are averaged.
         dtype: of the stored scores.
         fresh: start anew.
         start: called with how many texts there are and how many of them are done already.
@@ -76,7 +85,8 @@ def featurize(
     """
     if candidates is not None and not 1 <= candidates <= len(labels):
         raise InputError(f"Between 1 and {len(labels)} candidates can be kept, but {candidates} were asked for.")
-    hypotheses_of(labels.descriptions, template)  # a bad template is refused before anything is written
+    hypotheses_of(labels.phrases(), template)  # a bad template is refused before anything is written
+    template = template if isinstance(template, str) else list(template)
     ids, hashes = [], []
     for identifier, text in texts():
         ids.append(identifier)
@@ -86,44 +96,61 @@ def featurize(
     if candidates is not None:
         config |= {"candidates": candidates, "ranker": (ranker or scorer).config()}
     with writing(path, config, TextIndex(tuple(ids), tuple(hashes)), labels, scorer.block_texts, fresh=fresh) as store:
-        hypotheses = hypotheses_of(store.labels.descriptions, template)
-        _cache_label_vectors(store, scorer, hypotheses, labels_progress)
-        work = _Work(store, scorer, ranker or scorer, hypotheses, candidates)
+        hypotheses = hypotheses_of(store.labels.phrases(), template)
+        parts = scorer_parts(scorer)
+        _use_labels(store, parts, hypotheses, labels_progress)
+        work = _Work(store, parts, ranker or scorer, hypotheses, candidates)
         missing = store.missing()
         todo: dict[Span, list[Span]] = {rows: [] for rows in store.grid.rows}
         for rows, columns in missing:
             todo[rows].append(columns)
         unread = set(store.missing_texts())
-        todo = {rows: columns for rows, columns in todo.items() if columns or rows in unread}
+        no_vectors = {
+            name: set(store.missing_vectors(name)) for name, part in parts.items() if part.vectors([]) is not None
+        }
+        todo = {
+            rows: columns
+            for rows, columns in todo.items()
+            if columns or rows in unread or any(rows in groups for groups in no_vectors.values())
+        }
         if start is not None:
             start(len(ids), len(ids) - sum(rows[1] - rows[0] for rows in todo))
         for rows, content in _grouped(texts(), store, todo):
             for columns in todo[rows]:
                 work.do(rows, columns, content)
+            for name, groups in no_vectors.items():
+                if rows in groups:
+                    vectors = parts[name].vectors(content)
+                    assert vectors is not None
+                    store.put_vectors(rows, name, vectors)
             if rows in unread:
-                store.put_texts(rows, scorer.vectors(content), word_counts(content))
+                store.put_texts(rows, word_counts(content))
             if progress is not None:
                 progress(rows[1] - rows[0])
         recall = None if candidates is None else work.recall(texts)
         return Featurized(len(ids), len(labels), len(missing), sum(1 for _ in store.grid.blocks()), recall)
 
 
-def _cache_label_vectors(
-    store: FeatureStore, scorer: Scorer, hypotheses: Sequence[str], progress: Callable[[int, int], None] | None
+def _use_labels(
+    store: FeatureStore,
+    parts: Mapping[str, Scorer],
+    hypotheses: Sequence[Hypothesis],
+    progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Encode the labels' hypotheses whose vectors the store does not hold yet, and give all of them to the scorer."""
-    if scorer.vectors([]) is None:
-        return
-    for group in store.label_groups():
-        if label_name(group) not in store.checksums:
-            vectors = scorer.vectors(hypotheses[slice(*group)])
-            assert vectors is not None
-            store.put_labels(group, vectors)
-        if progress is not None:
-            progress(group[1], len(hypotheses))
-    stored = store.label_vectors()
-    if stored is not None:
-        scorer.cache_label_vectors(hypotheses, stored)
+    """Have each part compute what the store does not hold of the labels yet, and give it all of it."""
+    groups = store.label_groups()
+    for number, (name, part) in enumerate(parts.items()):
+        for group in groups:
+            if not store.has_labels(group, name):
+                tensors = part.encode_labels(hypotheses[slice(*group)])
+                if not tensors:
+                    break
+                store.put_labels(group, name, tensors)
+            if progress is not None:
+                progress(number * len(hypotheses) + group[1], len(parts) * len(hypotheses))
+        stored = store.label_tensors(name)
+        if stored:
+            part.use_labels(hypotheses, stored)
 
 
 def _grouped(
@@ -160,47 +187,63 @@ class _Work:
     """Scores blocks; a text that stood in an earlier row is not scored again but copied."""
 
     def __init__(
-        self, store: FeatureStore, scorer: Scorer, ranker: Scorer, hypotheses: Sequence[str], candidates: int | None
+        self,
+        store: FeatureStore,
+        parts: Mapping[str, Scorer],
+        ranker: Scorer,
+        hypotheses: Sequence[Hypothesis],
+        candidates: int | None,
     ) -> None:
-        self.store, self.scorer, self.ranker = store, scorer, ranker
+        self.store, self.parts, self.ranker = store, parts, ranker
         self.hypotheses, self.candidates = hypotheses, candidates
         self.first: dict[str, int] = {}
         for row, content in enumerate(store.index.hashes):
             self.first.setdefault(content, row)
 
     def do(self, rows: Span, columns: Span, texts: list[str]) -> None:
-        """Score one block and put it into the store."""
+        """Score what is missing of one block and put it into the store, part by part."""
         origin = [self.first[self.store.index.hashes[row]] for row in range(*rows)]
         new = [place for place, row in enumerate(origin) if row >= rows[0]]
-        scores = self._score([texts[place] for place in new], self.hypotheses[slice(*columns)])
-        if len(new) < len(texts):
-            whole = {name: part.new_empty((len(texts), part.shape[1])) for name, part in scores.items()}
-            for name, part in scores.items():
-                whole[name][new] = part
-            for place, row in enumerate(origin):
-                if row < rows[0]:
-                    for name, part in self.store.get_row(row, columns).items():
-                        whole[name][place] = part
-            scores = whole
-        self.store.put(rows, columns, scores)
+        fresh = [texts[place] for place in new]
+        hypotheses = self.hypotheses[slice(*columns)]
+        pairs = self._pairs(rows, columns, fresh, new)
+        for name, part in self.parts.items():
+            if self.store.has_block(rows, columns, name):
+                continue
+            if fresh:
+                entailment, contradiction = part.score(fresh, hypotheses, pairs)
+            else:
+                entailment, contradiction = torch.zeros(2, 0, self.candidates or len(hypotheses))
+            scores = {"entailment": entailment, "contradiction": contradiction}
+            if pairs is not None:
+                scores["labels"] = pairs
+            self.store.put(rows, columns, name, self._with_copies(scores, rows, columns, name, origin, new))
 
-    def _score(self, texts: list[str], hypotheses: Sequence[str]) -> dict[str, Tensor]:
+    def _pairs(self, rows: Span, columns: Span, fresh: list[str], new: list[int]) -> Tensor | None:
+        """Return the candidates of texts that are scored now; those that another part was scored with, if there are."""
         if self.candidates is None:
-            entailment, contradiction = self._all(self.scorer, texts, hypotheses)
-            return {"entailment": entailment, "contradiction": contradiction}
-        if not texts:
-            pairs, (entailment, contradiction) = (
-                torch.zeros(0, self.candidates).long(),
-                torch.zeros(2, 0, self.candidates),
-            )
-        else:
-            pairs = self.ranker.top_labels(texts, hypotheses, self.candidates)
-            entailment, contradiction = self.scorer.score(texts, hypotheses, pairs)
-        return {"labels": pairs, "entailment": entailment, "contradiction": contradiction}
+            return None
+        known = self.store.get_candidates(rows, columns)
+        if known is not None:
+            return known[new]
+        if not fresh:
+            return torch.zeros(0, self.candidates).long()
+        return self.ranker.top_labels(fresh, self.hypotheses[slice(*columns)], self.candidates)
 
-    @staticmethod
-    def _all(scorer: Scorer, texts: list[str], hypotheses: Sequence[str]) -> Tensor:
-        return scorer.score(texts, hypotheses) if texts else torch.zeros(2, 0, len(hypotheses))
+    def _with_copies(
+        self, scores: dict[str, Tensor], rows: Span, columns: Span, part: str, origin: list[int], new: list[int]
+    ) -> dict[str, Tensor]:
+        """Return the scores of all texts of a block from those of the new ones and of earlier rows."""
+        if len(new) == len(origin):
+            return scores
+        whole = {name: values.new_empty((len(origin), values.shape[1])) for name, values in scores.items()}
+        for name, values in scores.items():
+            whole[name][new] = values
+        for place, row in enumerate(origin):
+            if row < rows[0]:
+                for name, values in self.store.get_row(row, columns, part).items():
+                    whole[name][place] = values
+        return whole
 
     def recall(self, texts: Callable[[], Iterable[tuple[str, str]]]) -> CandidateRecall:
         """Score a random sample of texts in full and count which labels the candidates miss."""
@@ -212,7 +255,7 @@ class _Work:
         sample = [text for identifier, text in texts() if identifier in chosen]
         kept = torch.zeros(count, labels, dtype=torch.bool)
         kept.scatter_(1, self.ranker.top_labels(sample, self.hypotheses, self.candidates), True)
-        entailment, contradiction = self.scorer.score(sample, self.hypotheses)
+        entailment, contradiction = join_scores([part.score(sample, self.hypotheses) for part in self.parts.values()])
         entailed = entailment > contradiction
         best = torch.zeros_like(kept).scatter_(1, best_candidates(entailment, min(5, labels)), True)
         return CandidateRecall(

@@ -4,15 +4,17 @@
       manifest.json                        what made the scores, the grid of blocks, the SHA-256 of each block, of the
                                            texts and labels that it counts, and of the manifest itself
       texts.jsonl                          {"id", "sha256"} in the order of the rows
-      labels.jsonl                         {"label", "description"} in the order of the columns
-      block-r00000000-c000000.safetensors  "entailment" and "contradiction", (rows, columns)
-      label-c00000000.safetensors          "vectors" (labels, dimensions) of the labels' hypotheses, likewise
-      text-r00000000.safetensors           "vectors" (rows, dimensions) of the scorer's encoder, if it has one; words:
-                                           "word_buckets", "word_counts" (entries,), "word_starts" (rows + 1,)
+      labels.jsonl                         {"label", "description", …} in the order of the columns
+      block-r00000000-c000000-PART.safetensors  "entailment" and "contradiction", (rows, columns), of a part of the scorer
+      label-c00000000-PART.safetensors     what that part computes of the labels' hypotheses: "vectors" (labels,
+                                           dimensions), or "tokens" and "lengths"
+      vectors-r00000000-PART.safetensors   "vectors" (rows, dimensions) of that part's encoder, if it has one
+      text-r00000000.safetensors           words: "word_buckets", "word_counts" (entries,), "word_starts" (rows + 1,)
 
 Rows and columns are cut into groups; a block is one group of rows by one group of columns. Texts and labels that come
-later are groups of their own, so that what is there is never touched. In a sparse store a block holds each text's
-candidates instead: "labels", "entailment" and "contradiction", (rows, candidates).
+later are groups of their own, so that what is there is never touched. A scorer is one part, an ensemble has several:
+their scores are joined when they are read, and a part that comes later is scored alone. In a sparse store a block holds
+each text's candidates instead: "labels", "entailment" and "contradiction", (rows, candidates).
 
 A block is written under another name, synced and renamed; then the manifest is, with its digest. What the manifest
 does not list does not count: a run that was killed may leave blocks and longer lists of texts and labels.
@@ -20,7 +22,8 @@ does not list does not count: a run that was killed may leave blocks and longer 
 
 import hashlib
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,6 +51,7 @@ from bncl_pyg.persistence import (
     write_jsonl,
     write_manifest,
 )
+from bncl_pyg.scorers import join_scores, join_vectors
 
 log = logging.getLogger(__name__)
 
@@ -98,19 +102,35 @@ class Grid:
                 yield rows, columns
 
 
-def block_name(rows: Span, columns: Span) -> str:
-    """Return the file name of a block."""
-    return f"block-r{rows[0]:08d}-c{columns[0]:06d}.safetensors"
+def block_name(rows: Span, columns: Span, part: str) -> str:
+    """Return the file name of a part's block."""
+    return f"block-r{rows[0]:08d}-c{columns[0]:06d}-{_slug(part)}.safetensors"
+
+
+def vectors_name(rows: Span, part: str) -> str:
+    """Return the file name of a part's vectors of a group of texts."""
+    return f"vectors-r{rows[0]:08d}-{_slug(part)}.safetensors"
 
 
 def text_name(rows: Span) -> str:
-    """Return the file name of what is known of a group of texts besides their scores."""
+    """Return the file name of what is known of a group of texts whatever scores them."""
     return f"text-r{rows[0]:08d}.safetensors"
 
 
-def label_name(columns: Span) -> str:
-    """Return the file name of some labels' vectors."""
-    return f"label-c{columns[0]:08d}.safetensors"
+def label_name(columns: Span, part: str) -> str:
+    """Return the file name of what a part computed of some labels."""
+    return f"label-c{columns[0]:08d}-{_slug(part)}.safetensors"
+
+
+def _slug(part: str) -> str:
+    """Return a part's name as a file's name can hold it: hub names have a slash."""
+    return re.sub(r"[^A-Za-z0-9.-]", "_", part)
+
+
+def scorer_configs(scorer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the configuration of each part of a scorer, by name."""
+    parts: dict[str, dict[str, Any]] | None = scorer.get("parts")
+    return {str(scorer.get("name") or "scores"): scorer} if parts is None else parts
 
 
 def cut(start: int, stop: int, size: int) -> list[Span]:
@@ -138,49 +158,86 @@ class FeatureStore:
         texts = digest(part for pair in zip(self.index.ids, self.index.hashes, strict=True) for part in pair)
         return {TEXTS: texts, LABELS: self.labels.digest()}
 
-    def missing(self) -> list[tuple[Span, Span]]:
-        """Return the blocks that are still to be scored, in the order of the rows."""
-        return [block for block in self.grid.blocks() if block_name(*block) not in self.checksums]
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the scorer."""
+        return tuple(scorer_configs(self.config["scorer"]))
 
-    def put(self, rows: Span, columns: Span, scores: dict[str, Tensor]) -> None:
-        """Write one block."""
+    def missing(self, parts: Sequence[str] | None = None) -> list[tuple[Span, Span]]:
+        """Return the blocks of which a part is still to be scored, in the order of the rows."""
+        wanted = self.parts if parts is None else parts
+        return [
+            (rows, columns)
+            for rows, columns in self.grid.blocks()
+            if any(block_name(rows, columns, part) not in self.checksums for part in wanted)
+        ]
+
+    def has_block(self, rows: Span, columns: Span, part: str) -> bool:
+        """Return whether a part's block is there."""
+        return block_name(rows, columns, part) in self.checksums
+
+    def put(self, rows: Span, columns: Span, part: str, scores: dict[str, Tensor]) -> None:
+        """Write one block of a part."""
         number_type = DTYPES[self.config["dtype"]]
         tensors = {
-            name: (part.to(number_type) if part.is_floating_point() else part.to(torch.int32)).contiguous()
-            for name, part in scores.items()
+            name: (values.to(number_type) if values.is_floating_point() else values.to(torch.int32)).contiguous()
+            for name, values in scores.items()
         }
-        self._put(block_name(rows, columns), tensors)
+        self._put(block_name(rows, columns, part), tensors)
+
+    def get_candidates(self, rows: Span, columns: Span) -> Tensor | None:
+        """Return the candidates of a group of texts from a part that has them; (rows, candidates)."""
+        for part in self.parts:
+            if self.has_block(rows, columns, part):
+                return _read_block(self, rows, columns, part)["labels"].long()
+        return None
 
     def missing_texts(self) -> list[Span]:
-        """Return the groups of rows whose vectors and words are not there yet."""
+        """Return the groups of rows whose words are not there yet."""
         return [rows for rows in self.grid.rows if text_name(rows) not in self.checksums]
 
+    def missing_vectors(self, part: str) -> list[Span]:
+        """Return the groups of rows of which a part's vectors are not there yet."""
+        return [rows for rows in self.grid.rows if vectors_name(rows, part) not in self.checksums]
+
     def label_groups(self) -> list[Span]:
-        """Return the groups of labels whose vectors lie in one file each."""
+        """Return the groups of labels of which a part's tensors lie in one file each."""
         return [group for columns in self.grid.columns for group in cut(*columns, BLOCK_LABELS)]
 
-    def put_labels(self, columns: Span, vectors: Tensor) -> None:
-        """Write the vectors of a group of labels' hypotheses."""
-        self._put(label_name(columns), {"vectors": vectors.contiguous()})
+    def has_labels(self, columns: Span, part: str) -> bool:
+        """Return whether what a part computed of a group of labels is there."""
+        return label_name(columns, part) in self.checksums
 
-    def label_vectors(self) -> Tensor | None:
-        """Return the vectors of all labels' hypotheses, (labels, dimensions), where all are there."""
+    def put_labels(self, columns: Span, part: str, tensors: Mapping[str, Tensor]) -> None:
+        """Write what a part computed of a group of labels."""
+        self._put(label_name(columns, part), {name: tensor.contiguous() for name, tensor in tensors.items()})
+
+    def label_tensors(self, part: str) -> dict[str, Tensor]:
+        """Return what a part computed of all labels; nothing, unless all are there."""
         groups = self.label_groups()
-        if not groups or any(label_name(group) not in self.checksums for group in groups):
-            return None
-        vectors = torch.cat([_read_file(self, label_name(group))["vectors"] for group in groups])
-        if len(vectors) != len(self.labels):
-            raise InputError(f"{self.path} is damaged: its files of labels hold {len(vectors)} labels.")
-        return vectors
+        if not groups or not all(self.has_labels(group, part) for group in groups):
+            return {}
+        files = [_read_file(self, label_name(group, part)) for group in groups]
+        tensors = {name: torch.cat([file[name] for file in files]) for name in files[0]}
+        rows = tensors.get("vectors", tensors.get("lengths"))
+        if rows is not None and len(rows) != len(self.labels):
+            raise InputError(f"{self.path} is damaged: its files of labels hold {len(rows)} labels.")
+        return tensors
 
-    def put_texts(self, rows: Span, vectors: Tensor | None, words: csr_array | None) -> None:
-        """Write what is known of a group of texts besides their scores."""
-        tensors = {} if vectors is None else {"vectors": vectors.half().contiguous()}
-        if words is not None:
-            tensors["word_buckets"] = torch.from_numpy(words.indices.astype(np.int32))
-            tensors["word_counts"] = torch.from_numpy(np.minimum(words.data, MOST_COUNT).astype(np.int16))
-            tensors["word_starts"] = torch.from_numpy(words.indptr.astype(np.int32))
-        self._put(text_name(rows), tensors)
+    def put_vectors(self, rows: Span, part: str, vectors: Tensor) -> None:
+        """Write a part's vectors of a group of texts."""
+        self._put(vectors_name(rows, part), {"vectors": vectors.half().contiguous()})
+
+    def put_texts(self, rows: Span, words: csr_array) -> None:
+        """Write the words of a group of texts."""
+        self._put(
+            text_name(rows),
+            {
+                "word_buckets": torch.from_numpy(words.indices.astype(np.int32)),
+                "word_counts": torch.from_numpy(np.minimum(words.data, MOST_COUNT).astype(np.int16)),
+                "word_starts": torch.from_numpy(words.indptr.astype(np.int32)),
+            },
+        )
 
     def _put(self, name: str, tensors: dict[str, Tensor]) -> None:
         content = save(tensors)
@@ -188,11 +245,11 @@ class FeatureStore:
         self.checksums[name] = hashlib.sha256(content).hexdigest()
         self.write_manifest()
 
-    def get_row(self, row: int, columns: Span) -> dict[str, Tensor]:
-        """Return one row of a block that is there, (columns or candidates,) each."""
+    def get_row(self, row: int, columns: Span, part: str) -> dict[str, Tensor]:
+        """Return one row of a part's block that is there, (columns or candidates,) each."""
         rows = next(group for group in self.grid.rows if group[0] <= row < group[1])
         place = row - rows[0]
-        with safe_open(self.path / block_name(rows, columns), framework="pt") as file:
+        with safe_open(self.path / block_name(rows, columns, part), framework="pt") as file:
             return {name: file.get_slice(name)[place] for name in file.keys()}  # noqa: SIM118 (not a dictionary)
 
     def write_lists(self) -> None:
@@ -221,7 +278,7 @@ class FeatureStore:
                 del self.checksums[name]
         self.verified = True
         for leftover in self.path.glob(".*.*"):
-            if leftover.name.startswith((".block-", ".manifest", ".text", ".label")):
+            if leftover.name.startswith((".block-", ".manifest", ".text", ".label", ".vectors")):
                 leftover.unlink()
 
 
@@ -266,10 +323,10 @@ def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSe
     """Open a store that is there, with groups for the texts and labels that are new."""
     stored = _open(path)
     changed = sorted(key for key in config if config[key] != stored.config.get(key))
+    if "scorer" in changed and _only_adds_parts(stored.config["scorer"], config["scorer"]):
+        changed.remove("scorer")
     if changed:
-        raise InputError(
-            f"{path} was made with another {', '.join(changed)}; start anew with fresh=True, or choose another name."
-        )
+        raise InputError(_made_otherwise(path, changed, stored.config, config))
     texts = _added(path, "text", "text", stored.index.as_dict(), index.as_dict())
     new_texts = TextIndex(tuple(texts), tuple(texts.values()))
     descriptions = _added(path, "label", "description of label", stored.labels.as_dict(), labels.as_dict())
@@ -292,6 +349,25 @@ def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSe
         store.write_lists()
     store.write_manifest()
     return store
+
+
+def _only_adds_parts(there: dict[str, Any], given: dict[str, Any]) -> bool:
+    """Return whether a scorer has all parts of the one that made a store, and perhaps more."""
+    wanted = scorer_configs(given)
+    return all(wanted.get(name) == config for name, config in scorer_configs(there).items())
+
+
+def _made_otherwise(path: Path, changed: list[str], there: dict[str, Any], given: dict[str, Any]) -> str:
+    """Say what a store was made with that is not what is given now."""
+    what = ", ".join(changed)
+    if "scorer" in changed:
+        names = [str(config["scorer"].get("name")) for config in (there, given)]
+        differs = f"the scorer '{names[0]}'" if names[0] != names[1] else f"another configuration of '{names[0]}'"
+        what = ", ".join([f"{differs}, not '{names[1]}'" if names[0] != names[1] else differs, *changed[:0]])
+        rest = [name for name in changed if name != "scorer"]
+        what += f", and another {', '.join(rest)}" if rest else ""
+        return f"{path} was made with {what}; start anew with fresh=True, or choose another name."
+    return f"{path} was made with another {what}; start anew with fresh=True, or choose another name."
 
 
 def _added(path: Path, what: str, changed: str, there: dict[str, str], given: dict[str, str]) -> dict[str, str]:
@@ -325,8 +401,13 @@ def _open(path: Path) -> FeatureStore:
     return store
 
 
-def read_features(path: Path) -> Features:
-    """Read a whole store; a file that is missing, damaged or of another shape is named and never used."""
+def read_features(path: Path, *, parts: bool = False) -> Features:
+    """Read a whole store; a file that is missing, damaged or of another shape is named and never used.
+
+    Args:
+        path: the folder.
+        parts: whether the scores of each part of an ensemble are wanted too, which takes as much memory again for each.
+    """
     store = _open(path)
     missing = len(store.missing())
     if missing:
@@ -336,54 +417,90 @@ def read_features(path: Path) -> Features:
         )
     sparse = store.config["kind"] == "sparse"
     width = store.config["candidates"] if sparse else len(store.labels)
-    entailment = torch.zeros(len(store.index), width)
-    contradiction = torch.zeros_like(entailment)
+    joint = torch.zeros(2, len(store.index), width)
+    apart = {name: torch.zeros_like(joint) for name in store.parts} if parts and len(store.parts) > 1 else {}
     candidates = torch.zeros(len(store.index), width, dtype=torch.int64) if sparse else None
     for rows, columns in store.grid.blocks():
-        scores = _read_block(store, rows, columns)
-        part = slice(*rows), slice(0, width) if sparse else slice(*columns)
-        entailment[part], contradiction[part] = scores["entailment"], scores["contradiction"]
-        if candidates is not None:
-            candidates[part] = scores["labels"].long()
-    vectors, words = _read_texts(store)
+        place = slice(*rows), slice(0, width) if sparse else slice(*columns)
+        scores = {}
+        for name in store.parts:
+            block = _read_block(store, rows, columns, name)
+            scores[name] = torch.stack([block["entailment"], block["contradiction"]]).float()
+            if name in apart:
+                apart[name][:, *place] = scores[name]
+            if candidates is not None:
+                candidates[place] = block["labels"].long()
+        joint[:, *place] = join_scores(list(scores.values()))
     template = {"template": store.config["template"]} if store.config["template"] else {}
-    scorer = {**store.config["scorer"], **template}
-    hypotheses = store.label_vectors()
     return Features(
-        store.index.ids, store.labels, entailment, contradiction, scorer, vectors, words, candidates, hypotheses
+        store.index.ids,
+        store.labels,
+        joint[0],
+        joint[1],
+        {**store.config["scorer"], **template},
+        _read_vectors(store),
+        _read_words(store),
+        candidates,
+        _read_label_tensors(store),
+        apart,
     )
 
 
-def _read_texts(store: FeatureStore) -> tuple[Tensor | None, csr_array | None]:
-    """Return vectors and words where all groups of rows have them."""
+def _read_label_tensors(store: FeatureStore) -> dict[str, Tensor]:
+    """Return what all parts computed of labels, as their ensemble names it."""
+    alone = "parts" not in store.config["scorer"]
+    return {
+        name if alone else f"{part}/{name}": tensor
+        for part in store.parts
+        for name, tensor in store.label_tensors(part).items()
+    }
+
+
+def _read_vectors(store: FeatureStore) -> Tensor | None:
+    """Return the parts' vectors beside each other, of the parts that have any."""
+    found = []
+    for part in store.parts:
+        missing = len(store.missing_vectors(part))
+        if missing == len(store.grid.rows):
+            continue
+        if missing:
+            raise _incomplete(store, "vectors", missing)
+        files = [_read_file(store, vectors_name(rows, part)) for rows in store.grid.rows]
+        found.append(torch.cat([file["vectors"] for file in files]).float())
+        if len(found[-1]) != len(store.index):
+            raise InputError(f"{store.path} is damaged: its vectors are of {len(found[-1])} texts.")
+    return join_vectors(found)
+
+
+def _read_words(store: FeatureStore) -> csr_array | None:
+    """Return the words, where all groups of rows have them."""
     missing = len(store.missing_texts())
     if missing == len(store.grid.rows):
-        return None, None
+        return None
     if missing:
-        raise InputError(
-            f"{store.path} is not complete: the vectors and words of {missing} of {len(store.grid.rows)} groups of "
-            f"texts are missing; featurize again to complete it."
-        )
+        raise _incomplete(store, "words", missing)
     parts = [_read_file(store, text_name(rows)) for rows in store.grid.rows]
-    vectors = words = None
-    if all("vectors" in part for part in parts):
-        vectors = torch.cat([part["vectors"] for part in parts]).float()
-    if all("word_starts" in part for part in parts):
-        starts = [part["word_starts"].numpy() for part in parts]
-        words = vstack(
-            [
-                csr_array(
-                    (part["word_counts"].numpy().astype(np.float32), part["word_buckets"].numpy(), start),
-                    shape=(len(start) - 1, store.config["word_buckets"]),
-                )
-                for part, start in zip(parts, starts, strict=True)
-            ],
-            format="csr",
-        )
-    for content in (vectors, words):
-        if content is not None and content.shape[0] != len(store.index):
-            raise InputError(f"{store.path} is damaged: its files of texts hold {content.shape[0]} texts.")
-    return vectors, words
+    starts = [part["word_starts"].numpy() for part in parts]
+    words = vstack(
+        [
+            csr_array(
+                (part["word_counts"].numpy().astype(np.float32), part["word_buckets"].numpy(), start),
+                shape=(len(start) - 1, store.config["word_buckets"]),
+            )
+            for part, start in zip(parts, starts, strict=True)
+        ],
+        format="csr",
+    )
+    if words.shape[0] != len(store.index):
+        raise InputError(f"{store.path} is damaged: its files of texts hold {words.shape[0]} texts.")
+    return words
+
+
+def _incomplete(store: FeatureStore, what: str, missing: int) -> InputError:
+    return InputError(
+        f"{store.path} is not complete: the {what} of {missing} of {len(store.grid.rows)} groups of texts are missing; "
+        f"featurize again to complete it."
+    )
 
 
 def _read_file(store: FeatureStore, name: str) -> dict[str, Tensor]:
@@ -399,8 +516,8 @@ def _read_file(store: FeatureStore, name: str) -> dict[str, Tensor]:
         raise InputError(f"{file} is not a safetensors file ({error}).") from None
 
 
-def _read_block(store: FeatureStore, rows: Span, columns: Span) -> dict[str, Tensor]:
-    file = store.path / block_name(rows, columns)
+def _read_block(store: FeatureStore, rows: Span, columns: Span, part: str) -> dict[str, Tensor]:
+    file = store.path / block_name(rows, columns, part)
     scores = _read_file(store, file.name)
     sparse = store.config["kind"] == "sparse"
     shape = (rows[1] - rows[0], store.config["candidates"] if sparse else columns[1] - columns[0])
@@ -415,7 +532,12 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
     if path.exists() and not overwrite:
         raise InputError(f"{path} already exists; choose another name, or replace it with overwrite=True.")
     scorer = dict(features.scorer)
-    config = {"kind": "dense", "dtype": dtype, "template": scorer.pop("template", ""), "scorer": scorer}
+    template = scorer.pop("template", "")
+    # What an ensemble's parts said is not kept with features in memory: the store has one part, what they said together.
+    part = str(scorer.get("name") or "scores")
+    if "parts" in scorer:
+        scorer = {"name": part, "joined": scorer["parts"]}
+    config = {"kind": "dense", "dtype": dtype, "template": template, "scorer": scorer}
     if features.candidates is not None:
         config |= {"kind": "sparse", "candidates": features.candidates.shape[1], "ranker": scorer}
     if features.words is not None:
@@ -423,17 +545,17 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
     # Where only ids are known, an id stands for its text.
     index = TextIndex(features.ids, tuple(text_hash(name) for name in features.ids))
     with writing(path, config, index, features.labels, BLOCK_TEXTS, fresh=overwrite) as store:
-        if features.vectors is not None or features.words is not None:
-            for rows in store.missing_texts():
-                span = slice(*rows)
-                vectors = None if features.vectors is None else features.vectors[span]
-                store.put_texts(rows, vectors, None if features.words is None else features.words[span])
-        if features.label_vectors is not None:
-            for group in store.label_groups():
-                store.put_labels(group, features.label_vectors[slice(*group)])
+        for rows in store.grid.rows:
+            if features.vectors is not None:
+                store.put_vectors(rows, part, features.vectors[slice(*rows)])
+            if features.words is not None:
+                store.put_texts(rows, features.words[slice(*rows)])
+        vectors = features.label_tensors.get("vectors")
+        for group in store.label_groups() if vectors is not None else ():
+            store.put_labels(group, part, {"vectors": vectors[slice(*group)]})
         for rows, columns in store.missing():
-            part = slice(*rows), slice(*columns) if features.candidates is None else slice(None)
-            scores = {"entailment": features.entailment[part], "contradiction": features.contradiction[part]}
+            place = slice(*rows), slice(*columns) if features.candidates is None else slice(None)
+            scores = {"entailment": features.entailment[place], "contradiction": features.contradiction[place]}
             if features.candidates is not None:
-                scores["labels"] = features.candidates[part]
-            store.put(rows, columns, scores)
+                scores["labels"] = features.candidates[place]
+            store.put(rows, columns, part, scores)

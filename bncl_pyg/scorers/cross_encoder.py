@@ -1,7 +1,7 @@
 """A cross-encoder: a Hugging Face NLI classifier reads text and hypothesis (`scorer.hypotheses_of`) together."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from bncl_pyg.scorers.label_map import classifier_outputs
 from bncl_pyg.scorers.onnx import cached_onnx, check_installed, run_with_onnx
 from bncl_pyg.scorers.pair_tokenizer import PairTokenizer
 from bncl_pyg.scorers.runtime import check_backend, resolve_device
-from bncl_pyg.scorers.scorer import MAX_TOKENS, best_candidates
+from bncl_pyg.scorers.scorer import MAX_TOKENS, Hypothesis, LabelTensors, best_candidates, wordings_of
+from bncl_pyg.scorers.tokens import Reading
 
 Classify = Callable[[dict[str, Tensor]], Tensor]
 """From token ids, mask (and types), each (pairs, tokens), to logits on the CPU, (pairs, outputs)."""
@@ -120,12 +121,20 @@ class CrossEncoderScorer:
         """Return nothing: a classifier reads text and hypothesis together."""
         return
 
-    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[str], k: int) -> Tensor:
+    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], k: int) -> Tensor:
         """Return the k hypotheses with the highest entailment, which takes scoring them all; see `Scorer`."""
         return best_candidates(self.score(texts, hypotheses)[0], k)
 
-    def cache_label_vectors(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
-        """Do nothing: a classifier of pairs has no vectors."""
+    def encode_labels(self, hypotheses: Sequence[Hypothesis]) -> LabelTensors:  # noqa: ARG002
+        """Return nothing: a classifier of pairs has no vectors."""
+        return {}
+
+    def use_labels(self, hypotheses: Sequence[Hypothesis], tensors: Mapping[str, Tensor]) -> None:
+        """Do nothing; see `Scorer`."""
+
+    def reading(self, texts: Sequence[str]) -> Reading | None:  # noqa: ARG002
+        """Return nothing: the beginning of a text is read; see `Scorer`."""
+        return None
 
     def config(self) -> dict[str, Any]:
         """Return what decides the scores."""
@@ -138,8 +147,23 @@ class CrossEncoderScorer:
             "dtype": self._dtype,
         }
 
-    def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
+    def score(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], pairs: Tensor | None = None) -> Tensor:
         """Return entailment and contradiction, float32, (2, texts, hypotheses) or (2, texts, candidates)."""
+        counts = torch.tensor([len(wordings_of(one)) for one in hypotheses])
+        wordings = [wording for one in hypotheses for wording in wordings_of(one)]
+        if len(wordings) == len(hypotheses):
+            return self._score(texts, wordings, pairs)
+        # The mean over a label's wordings, one after the other.
+        if pairs is None:
+            pairs = torch.arange(len(hypotheses)).repeat(len(texts), 1)
+        starts, total = counts.cumsum(0) - counts, torch.zeros(2, *pairs.shape)
+        for turn in range(int(counts.max())):
+            there = turn < counts[pairs]
+            part = self._score(texts, wordings, starts[pairs] + torch.where(there, turn, 0))
+            total += torch.where(there, part, 0)
+        return total / counts[pairs]
+
+    def _score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None) -> Tensor:
         columns = _columns(len(texts), len(hypotheses), pairs)
         if columns.size == 0:
             return torch.empty(2, *columns.shape)

@@ -20,7 +20,7 @@ from torch.nn.functional import dropout, relu
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import sha256_of, write_file
-from bncl_pyg.scorers.embedded import EMBEDDED_SHA256
+from bncl_pyg.scorers.pretrained import EMBEDDED_SHA256
 
 FILE = "head.safetensors"
 """The name of a head's file inside a folder."""

@@ -1,31 +1,43 @@
 """Scorers by name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import local_folder, read_json
-from bncl_pyg.scorers.embedded import EMBEDDED_SHA256
+from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
+from bncl_pyg.scorers.ensemble import EnsembleScorer
 from bncl_pyg.scorers.head import COSINE_MIDDLE, COSINE_SCALE, CosineHead, embedded_head
-from bncl_pyg.scorers.scorer import MAX_TOKENS, Scorer
+from bncl_pyg.scorers.pretrained import BGE, COLBERT, EMBEDDED_SHA256, MARCO, POTION
+from bncl_pyg.scorers.scorer import MAX_TOKENS, WINDOWS, Scorer
 
-if TYPE_CHECKING:
-    from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
-
-EMBEDDED = "embedded"
+STRONG, LIGHT, FAST = "strong", "light", "fast"
+RERANKER = "ms-marco"
+STRONG_PARTS = (LIGHT, "bge", "colbert")
+HEADS = {
+    "bge": (20.0, 0.6),
+    "colbert": (20.0, 0.6),
+    FAST: (10.0, 0.3),
+    RERANKER: (0.5, 0.0),
+}
+"""Scale and middle of the scores of known models, so that one unit of log-odds means the same in all of them; chosen by
+`benchmarks.calibrate_scorers` on WordNet's hypernyms, which no recipe is measured on."""
+MARKERS = {"hypothesis": 1, "text": 2}
+"""The tokens [unused0] and [unused1] that answerai-colbert-small-v1 was trained to see before queries and documents."""
 QUICK = 1024
 """A scorer whose blocks have so many texts can choose candidates among all labels by itself."""
-NEEDED = ("*.json", "*.safetensors", "*.txt", "*.model")
+NEEDED = ("*.json", "*.safetensors", "*.txt", "*.model", "1_Pooling/*")
 """What a model's folder must hold; other forms of its weights are not downloaded."""
 
 
 def load_scorer(
-    name: "str | Scorer" = EMBEDDED,
+    name: "str | Scorer" = STRONG,
     *,
     max_tokens: int = MAX_TOKENS,
+    windows: int = WINDOWS,
     label_map: str | None = None,
-    backend: str = "torch",
+    backend: str | None = None,
     device: str | None = None,
     cosine_scale: float = COSINE_SCALE,
     cosine_middle: float = COSINE_MIDDLE,
@@ -33,63 +45,186 @@ def load_scorer(
     """Load a scorer.
 
     Args:
-        name: `embedded`, or a folder or hub name of a Hugging Face NLI classifier or sentence encoder; which of the two
-            it is, its configuration says. A `Scorer` is returned as it is.
-        max_tokens: how much of a text is read.
+        name: `strong` (three small encoders together), `light` (the smallest of them), `fast` (static vectors), a
+            folder or hub name of a Hugging Face NLI classifier, a sentence encoder or static vectors; or several of
+            these joined by `+`, whose scores are averaged. A `Scorer` is returned as it is.
+        max_tokens: how many tokens of a text are read at a time.
+        windows: how many overlapping windows of so many tokens are read of a long text at most.
         label_map: see `CrossEncoderScorer`; for classifiers only.
-        backend: `torch`, `onnx` or `onnx-int8`.
+        backend: `torch`, `onnx` or `onnx-int8`; by default the fastest that a model can be computed with.
         device: for torch, such as "cpu" or "cuda:1"; by default an accelerator if there is one.
-        cosine_scale: of an encoder other than the embedded one, whose cosine c alone decides: entailment, neutral and
-            contradiction are the softmax of (z, 0, −z) with z = cosine_scale · (c − cosine_middle).
+        cosine_scale: of an encoder that is not among the known ones, whose cosine c alone decides: entailment, neutral
+            and contradiction are the softmax of (z, 0, −z) with z = cosine_scale · (c − cosine_middle).
         cosine_middle: likewise; from this cosine on, a text is rather about a label than not.
     """
     if not isinstance(name, str):
         if not hasattr(name, "score"):
             raise TypeError(f"scorer must be a name, a folder or a Scorer, but is {name!r}.")
         return name
-    if name == EMBEDDED:
-        return embedded_scorer(max_tokens, backend, device)
-    folder = local_folder(name, "a language model", NEEDED)
-    architectures = read_json(folder / "config.json").get("architectures") or []
-    if any(str(kind).endswith("ForSequenceClassification") for kind in architectures):
-        from bncl_pyg.scorers.cross_encoder import CrossEncoderScorer
+    options = _Options(max_tokens, windows, label_map, backend, device, cosine_scale, cosine_middle)
+    if name == STRONG:
+        return EnsembleScorer({part: options.load(part) for part in STRONG_PARTS}, STRONG)
+    if "+" not in name or Path(name).is_dir():
+        return options.load(name)
+    wanted = [part for word in name.split("+") for part in (STRONG_PARTS if word == STRONG else (word,))]
+    for part in wanted:
+        if not part or wanted.count(part) > 1:
+            raise InputError(f"The scorer '{name}' must join different names with '+'.")
+    return EnsembleScorer({_shown(part): options.load(part) for part in wanted}, "+".join(map(_shown, wanted)))
 
-        return CrossEncoderScorer(
-            folder, name=_shown(name), max_tokens=max_tokens, label_map=label_map, backend=backend, device=device
+
+def with_reranker(
+    scorer: Scorer, name: str = RERANKER, *, max_tokens: int = MAX_TOKENS, label_map: str | None = None
+) -> EnsembleScorer:
+    """Return a scorer that is joined by a cross-encoder, which reads each text beside its candidates.
+
+    Args:
+        scorer: what there is.
+        name: `ms-marco`, or a folder or hub name of an NLI classifier.
+        max_tokens: of text and label together.
+        label_map: see `CrossEncoderScorer`.
+    """
+    parts = dict(scorer.parts) if isinstance(scorer, EnsembleScorer) else {str(scorer.config()["name"]): scorer}
+    added = load_scorer(name, max_tokens=max_tokens, label_map=label_map)
+    if scorer_is_quick(added):
+        raise InputError(f"'{name}' reads texts and labels apart; only a cross-encoder can rerank.")
+    return EnsembleScorer({**parts, _shown(name): added}, f"{scorer.config()['name']}+{_shown(name)}")
+
+
+def scorer_is_quick(scorer: Scorer) -> bool:
+    """Return whether a scorer can look at all labels of a text."""
+    return scorer.block_texts >= QUICK
+
+
+class _Options:
+    """How every part is to be loaded."""
+
+    def __init__(
+        self,
+        max_tokens: int,
+        windows: int,
+        label_map: str | None,
+        backend: str | None,
+        device: str | None,
+        cosine_scale: float,
+        cosine_middle: float,
+    ) -> None:
+        self.max_tokens, self.windows, self.label_map = max_tokens, windows, label_map
+        self.backend, self.device = backend, device
+        self.cosine = cosine_scale, cosine_middle
+
+    def load(self, name: str) -> Scorer:
+        known: dict[str, Callable[[], Scorer]] = {
+            LIGHT: self._light,
+            "bge": self._bge,
+            "colbert": self._colbert,
+            FAST: lambda: self._static(POTION.local(), FAST, HEADS[FAST]),
+            RERANKER: self._reranker,
+        }
+        if name in known:
+            if self.label_map is not None:
+                raise InputError(f"'{name}' has no outputs that a label map could name.")
+            return known[name]()
+        return self._from_folder(name)
+
+    def _light(self) -> Scorer:
+        return embedded_scorer(self.max_tokens, self.backend, self.device, windows=self.windows)
+
+    def _bge(self) -> Scorer:
+        from bncl_pyg.scorers.encoder import SentenceEncoder
+
+        encoder = SentenceEncoder(
+            BGE.local(), self.max_tokens, self.backend, self.device, windows=self.windows, pooling="cls"
         )
-    if label_map is not None:
-        raise InputError(f"{name} is a sentence encoder, which has no outputs that a label map could name.")
-    from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
-    from bncl_pyg.scorers.encoder import SentenceEncoder
+        return BiEncoderScorer(encoder, CosineHead.symmetric(*HEADS["bge"]), "bge")
 
-    encoder = SentenceEncoder(folder, max_tokens, backend, device)
-    # The embedded head knows the embedded encoder's vectors; of another encoder, only the cosine can be trusted.
-    own = encoder.weights_sha256 == EMBEDDED_SHA256
-    head = embedded_head() if own else CosineHead.symmetric(cosine_scale, cosine_middle)
-    return BiEncoderScorer(encoder, head, _shown(name))
+    def _colbert(self) -> Scorer:
+        from bncl_pyg.scorers.encoder import TokenEncoder
+        from bncl_pyg.scorers.late_interaction import LateInteractionScorer
+
+        folder = COLBERT.local()
+        texts, hypotheses = (
+            TokenEncoder(folder, self.max_tokens, self.backend, self.device, windows=windows, marker=MARKERS[side])
+            for side, windows in (("text", self.windows), ("hypothesis", 1))
+        )
+        return LateInteractionScorer(texts, hypotheses, CosineHead.symmetric(*HEADS["colbert"]), "colbert")
+
+    def _static(self, folder: Path, name: str, numbers: tuple[float, float]) -> Scorer:
+        from bncl_pyg.scorers.static import StaticEncoder
+
+        return BiEncoderScorer(StaticEncoder(folder), CosineHead.symmetric(*numbers), name)
+
+    def _reranker(self) -> Scorer:
+        from bncl_pyg.scorers.rerank import RelevanceScorer
+
+        return RelevanceScorer(MARCO.local(), CosineHead.symmetric(*HEADS[RERANKER]), RERANKER, self.max_tokens)
+
+    def _from_folder(self, name: str) -> Scorer:
+        from bncl_pyg.scorers.static import is_static
+
+        folder = local_folder(name, "a language model", NEEDED)
+        if is_static(folder):
+            return self._static(folder, _shown(name), self.cosine)
+        architectures = read_json(folder / "config.json").get("architectures") or []
+        if any(str(kind).endswith("ForSequenceClassification") for kind in architectures):
+            from bncl_pyg.scorers.cross_encoder import CrossEncoderScorer
+
+            return CrossEncoderScorer(
+                folder,
+                name=_shown(name),
+                max_tokens=self.max_tokens,
+                label_map=self.label_map,
+                backend=self.backend or "torch",
+                device=self.device,
+            )
+        if self.label_map is not None:
+            raise InputError(f"{name} is a sentence encoder, which has no outputs that a label map could name.")
+        from bncl_pyg.scorers.encoder import SentenceEncoder
+
+        encoder = SentenceEncoder(folder, self.max_tokens, self.backend, self.device, windows=self.windows)
+        # The embedded head knows the embedded encoder's vectors; of another encoder, only the cosine can be trusted.
+        own = encoder.weights_sha256 == EMBEDDED_SHA256
+        return BiEncoderScorer(encoder, embedded_head() if own else CosineHead.symmetric(*self.cosine), _shown(name))
 
 
 def reload_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return with which options `load_scorer` sets a scorer up as the one with this configuration was."""
-    options = {key: config[key] for key in ("max_tokens", "backend", "cosine_scale", "cosine_middle") if key in config}
+    if "parts" in config:
+        # All parts were loaded with the same options, as far as they have them.
+        merged: dict[str, Any] = {}
+        for part in config["parts"].values():
+            merged = {**reload_options(part), **merged}
+        return {key: value for key, value in merged.items() if not key.startswith("cosine")}
+    names = ("max_tokens", "windows", "backend", "cosine_scale", "cosine_middle")
+    options = {key: config[key] for key in names if key in config}
     if "label_map" in config:
         options["label_map"] = ",".join(f"{meaning}={place}" for meaning, place in config["label_map"].items())
     return options
 
 
+def is_here(name: str) -> bool:
+    """Return whether a scorer can be looked for by this name: a known one, a folder, or a name on the hub."""
+    known = {STRONG, RERANKER, FAST, *STRONG_PARTS}
+    return all(part in known or "/" in part or Path(part).is_dir() for part in name.split("+"))
+
+
 def embedded_scorer(
-    max_tokens: int = MAX_TOKENS, backend: str = "torch", device: str | None = None
-) -> "BiEncoderScorer":
-    """Load the default scorer: all-MiniLM-L6-v2 with the head that was trained for it."""
-    from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
+    max_tokens: int = MAX_TOKENS, backend: str | None = None, device: str | None = None, *, windows: int = WINDOWS
+) -> BiEncoderScorer:
+    """Load the scorer `light`: all-MiniLM-L6-v2 with the head that was trained for it."""
     from bncl_pyg.scorers.encoder import SentenceEncoder
 
-    return BiEncoderScorer(SentenceEncoder.embedded(max_tokens, backend, device), embedded_head(), EMBEDDED)
+    encoder = SentenceEncoder.embedded(max_tokens, backend, device, windows=windows)
+    return BiEncoderScorer(encoder, embedded_head(), LIGHT)
 
 
 def ranker_for(scorer: Scorer, device: str | None = None) -> Scorer:
-    """Return what chooses candidates for a scorer: itself, or the embedded one if it is slow."""
-    return scorer if scorer.block_texts >= QUICK else embedded_scorer(device=device)
+    """Return what chooses candidates for a scorer: itself, or its quick parts; a slow one leaves it to `light`."""
+    if isinstance(scorer, EnsembleScorer):
+        quick = {name: part for name, part in scorer.parts.items() if isinstance(part, BiEncoderScorer)}
+        if quick:
+            return scorer
+    return scorer if scorer_is_quick(scorer) else embedded_scorer(device=device)
 
 
 def _shown(name: str) -> str:

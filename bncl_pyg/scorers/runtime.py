@@ -15,6 +15,20 @@ def check_backend(backend: str) -> None:
         raise InputError(f"The backend must be one of {', '.join(get_args(Backend))}, but is '{backend}'.")
 
 
+def resolve_backend(backend: str | None, device: str | None, *, compact: bool) -> str:
+    """Return the backend that a model runs with.
+
+    Args:
+        backend: as it is asked for; chosen, if not given.
+        device: as it is asked for.
+        compact: whether the model can be computed in 8 bits without being exported first.
+    """
+    if backend is not None:
+        return backend
+    on_cpu = device == "cpu" or (device is None and not torch.accelerator.is_available())
+    return "onnx-int8" if compact and on_cpu else "torch"
+
+
 def resolve_device(backend: str, device: str | None) -> torch.device:
     """Return the device that a model runs on.
 

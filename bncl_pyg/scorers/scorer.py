@@ -1,20 +1,27 @@
 """What a scorer is: it reads texts and labels, and scores every pair: how far the text entails or contradicts it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
+from bncl_pyg.scorers.tokens import Reading
 
 TEMPLATE = "This is about {}."
-"""How a label's description becomes a hypothesis."""
+"""How what a label means becomes a hypothesis."""
 MAX_TOKENS = 128
-"""How many tokens of a text (with the hypothesis, for a cross-encoder) are read."""
+"""How many tokens of a text (with the hypothesis, for a cross-encoder) are read at a time."""
+WINDOWS = 1
+"""How many windows of `MAX_TOKENS` are read of a text at most."""
 
 Progress = Callable[[int], None]
 """Called after each step with how many texts, or shares of a text rounded down, it adds."""
+Hypothesis = str | tuple[str, ...]
+"""What a label says, in words; or in several wordings, whose scores or vectors are averaged."""
+LabelTensors = dict[str, Tensor]
+"""What a scorer computes of labels alone; those of more labels follow along the first dimension of each tensor."""
 
 
 class Scorer(Protocol):
@@ -33,12 +40,12 @@ class Scorer(Protocol):
         """
         ...
 
-    def score(self, texts: Sequence[str], hypotheses: Sequence[str], pairs: Tensor | None = None) -> Tensor:
+    def score(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], pairs: Tensor | None = None) -> Tensor:
         """Return entailment and contradiction, on the CPU.
 
         Args:
             texts: premises.
-            hypotheses: what each label says, in words.
+            hypotheses: what each label says.
             pairs: for each text the hypotheses to look at, int64, (texts, candidates); all of them if not given.
 
         Returns:
@@ -50,20 +57,52 @@ class Scorer(Protocol):
         """Return its sentence encoder's vectors of texts, (texts, dimensions), on the CPU; `None` if it has none."""
         ...
 
-    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[str], k: int) -> Tensor:
+    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], k: int) -> Tensor:
         """Return which k hypotheses fit each text best, in the order of their places; int64, (texts, k)."""
         ...
 
-    def cache_label_vectors(self, hypotheses: Sequence[str], vectors: Tensor) -> None:
-        """Take hypotheses' vectors, (hypotheses, dimensions), that it computed earlier, so as not to encode again."""
+    def encode_labels(self, hypotheses: Sequence[Hypothesis]) -> LabelTensors:
+        """Return what it computes of hypotheses alone, to be kept; nothing, if it reads pairs."""
+        ...
+
+    def use_labels(self, hypotheses: Sequence[Hypothesis], tensors: Mapping[str, Tensor]) -> None:
+        """Take what `encode_labels` returned of these hypotheses earlier, so as not to compute it again."""
+        ...
+
+    def reading(self, texts: Sequence[str]) -> Reading | None:
+        """Return how these texts would be read, without reading them; `None` if length does not matter."""
         ...
 
 
-def hypotheses_of(descriptions: Sequence[str], template: str = TEMPLATE) -> list[str]:
-    """Put each description into the template, which must name the place with `{}` once."""
-    if template.count("{}") != 1:
-        raise InputError(f"The template must hold '{{}}' exactly once, but is '{template}'.")
-    return [template.replace("{}", description) for description in descriptions]
+def scorer_parts(scorer: Scorer) -> dict[str, Scorer]:
+    """Return the scorers that a scorer is made of, by name; itself, if it is not made of others."""
+    parts: dict[str, Scorer] | None = getattr(scorer, "parts", None)
+    return {str(scorer.config()["name"]): scorer} if parts is None else parts
+
+
+def hypotheses_of(phrases: Sequence[Hypothesis], template: str | Sequence[str] = TEMPLATE) -> list[Hypothesis]:
+    """Put what each label means into the template, or into each of several.
+
+    Args:
+        phrases: what each label means; several phrases of a label give as many wordings.
+        template: names the place with `{}` once.
+    """
+    templates = [template] if isinstance(template, str) else list(template)
+    if not templates:
+        raise InputError("At least one template is needed.")
+    for one in templates:
+        if one.count("{}") != 1:
+            raise InputError(f"The template must hold '{{}}' exactly once, but is '{one}'.")
+    hypotheses: list[Hypothesis] = []
+    for label in phrases:
+        wordings = [one.replace("{}", phrase) for phrase in wordings_of(label) for one in templates]
+        hypotheses.append(wordings[0] if len(wordings) == 1 else tuple(wordings))
+    return hypotheses
+
+
+def wordings_of(hypothesis: Hypothesis) -> tuple[str, ...]:
+    """Return the wordings of a hypothesis, of which there is at least one."""
+    return (hypothesis,) if isinstance(hypothesis, str) else hypothesis
 
 
 def best_candidates(scores: Tensor, count: int) -> Tensor:
@@ -75,3 +114,13 @@ def best_candidates(scores: Tensor, count: int) -> Tensor:
     """
     best = torch.topk(scores, count, dim=1).indices
     return best.sort(dim=1).values
+
+
+def average_wordings(rows: Tensor, hypotheses: Sequence[Hypothesis]) -> Tensor:
+    """Return the mean over each hypothesis' wordings of rows that are of all wordings in order; (hypotheses, …)."""
+    counts = torch.tensor([len(wordings_of(one)) for one in hypotheses])
+    if bool((counts == 1).all()):
+        return rows
+    owner = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    summed = torch.zeros(len(counts), *rows.shape[1:], dtype=rows.dtype).index_add_(0, owner, rows)
+    return summed / counts.view(-1, *([1] * (rows.dim() - 1))).to(rows)

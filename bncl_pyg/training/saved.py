@@ -47,7 +47,7 @@ class TrainedModel:
         texts_digest: a hash of the training texts' ids.
         scorer_config: what made the scores of the training texts.
         candidates: how many of a text's labels were scored; `None` for all.
-        label_vectors: what the scorer's encoder makes of the labels, if the features knew.
+        label_tensors: what the scorer computed of the labels alone, if the features knew.
     """
 
     model: Model
@@ -62,7 +62,7 @@ class TrainedModel:
     texts_digest: str
     scorer_config: dict[str, Any]
     candidates: int | None
-    label_vectors: Tensor | None
+    label_tensors: dict[str, Tensor]
 
     @classmethod
     def of(
@@ -91,7 +91,7 @@ class TrainedModel:
             texts_digest=digest(features.ids),
             scorer_config=features.scorer,
             candidates=None if features.candidates is None else features.candidates.shape[1],
-            label_vectors=features.label_vectors,
+            label_tensors=features.label_tensors,
         )
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
@@ -99,8 +99,9 @@ class TrainedModel:
         with new_folder(path, "model", overwrite=overwrite) as folder:
             tensors = {name: tensor.cpu() for name, tensor in self.model.tensors().items()}
             save_file(tensors, folder / "model.safetensors")
-            if self.label_vectors is not None:
-                save_file({"label_vectors": self.label_vectors}, folder / "labels.safetensors")
+            if self.label_tensors:
+                kept = {name: tensor.contiguous() for name, tensor in self.label_tensors.items()}
+                save_file(kept, folder / "labels.safetensors")
             self.labels.write(folder / "labels.jsonl")
             self.model.priors.write(folder / "priors.json", self.labels)
             rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated.items())
@@ -148,7 +149,7 @@ class TrainedModel:
             texts_digest=manifest["texts_digest"],
             scorer_config=manifest["scorer"],
             candidates=manifest["candidates"],
-            label_vectors=load_file(folder / vectors)["label_vectors"] if vectors in manifest["files"] else None,
+            label_tensors=load_file(folder / vectors) if vectors in manifest["files"] else {},
         )
 
 
