@@ -4,18 +4,17 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import f1_score
 from sklearn.utils.validation import check_is_fitted
 
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, Predictions, score_texts
-from bncl_pyg.graph import SignedLabelGraph, graph_of
+from bncl_pyg.graph import LazyGraph
 from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer, is_here, load_scorer, reload_options
 from bncl_pyg.training import (
@@ -30,7 +29,28 @@ from bncl_pyg.training import (
     setting_of,
 )
 
+if TYPE_CHECKING:
+    from bncl_pyg.graph import SignedLabelGraph
+
 log = logging.getLogger(__name__)
+
+
+class _LazyAttribute:
+    """A graph; that of a loaded model becomes PyG's when it is first asked for, since PyG takes seconds to import."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        if self.name not in vars(instance):
+            raise AttributeError(f"'{owner.__name__}' object has no attribute '{self.name}'")
+        value = vars(instance)[self.name]
+        return value.graph if isinstance(value, LazyGraph) else value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self.name] = value
 
 
 class BNCLClassifier(ClassifierMixin, BaseEstimator):
@@ -74,6 +94,8 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         classifier.predict_labels(["OPEC raises its output."])
     """
 
+    graph, graph_ = _LazyAttribute(), _LazyAttribute()
+
     def __init__(
         self,
         labels: Any = None,
@@ -82,7 +104,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         scorer: str | Scorer = STRONG,
         recipe: str | Recipe = "default",
         setting: str | None = None,
-        graph: SignedLabelGraph | None = None,
+        graph: "SignedLabelGraph | LazyGraph | None" = None,
         seed: int = 0,
         template: str | Sequence[str] = TEMPLATE,
         device: str | None = None,
@@ -110,6 +132,9 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
             checkpoint: a file from which a recipe with epochs goes on where training was stopped.
             progress: told of every `TrainingStep`.
         """
+        # PyG takes seconds to import.
+        from bncl_pyg.graph import graph_of
+
         recipe = find_recipe(self.recipe)
         check_seed(self.seed)
         features = texts if isinstance(texts, Features) else self._featurize(texts)
@@ -198,6 +223,8 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, texts: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the F1 of all decisions together (miF1) on annotated texts; y is as in `fit`."""
+        from sklearn.metrics import f1_score
+
         predicted = self.predict(texts)
         rows, truth = indicator_of(y, predicted.shape[0], self.labels_)
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]

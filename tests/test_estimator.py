@@ -1,9 +1,12 @@
 import dataclasses
 import json
+import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -93,6 +96,23 @@ def test_a_pruned_graph_is_kept_with_the_model(
     assert (again.predict_proba(features) == fitted.predict_proba(features)).all()
     assert [hood.friends.nnz for hood in again.graph_.pruned] == [hood.friends.nnz for hood in graph.pruned]
     assert np.bincount(again.graph_.pruned[1].friends.indices).max() == 1
+
+
+def test_a_loaded_model_keeps_its_graph_without_its_folder(
+    features: Features, priors: Priors, graph: SignedLabelGraph, tmp_path: Path
+) -> None:
+    fitted = BNCLClassifier(prevalence=priors, graph=graph).fit(features)
+    fitted.save_pretrained(tmp_path / "m")
+    again = BNCLClassifier.from_pretrained(tmp_path / "m")
+    shutil.rmtree(tmp_path / "m")
+    for each in (again, pickle.loads(pickle.dumps(again))):
+        assert isinstance(each.graph_, SignedLabelGraph)
+        assert each.graph is each.graph_
+        assert each.get_params()["graph"] is each.graph_
+        assert torch.equal(each.graph_.edge_index, graph.edge_index)
+    refitted = clone(again).set_params(prevalence=priors).fit(features)
+    assert (refitted.predict_proba(features) == fitted.predict_proba(features)).all()
+    assert not hasattr(BNCLClassifier(), "graph_")
 
 
 def test_half_a_model_is_never_there(fitted: BNCLClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """The house goes one way: who may import whom, drawn from the source, also inside functions and for types only."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -8,6 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
+
+from bncl_pyg.estimator import BNCLClassifier
+from bncl_pyg.features import Features, write_features
+from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.priors import Priors
 
 TOP = Path(__file__).parents[1]
 LIBRARY, COMMANDS = "bncl_pyg", "bncl_cli"
@@ -36,8 +44,11 @@ OUTSIDE = {
     "tests": (LIBRARY, COMMANDS, "benchmarks"),
 }
 """What stands around the library, and which of our packages it may import besides itself."""
-HEAVY = ("transformers", "gensim", "matplotlib", "onnxruntime", "faiss", "pyarrow")
+HEAVY = ("transformers", "gensim", "matplotlib", "networkx", "onnxruntime", "faiss", "pyarrow")
 """What takes long to import, or may not be installed: imported where it is used."""
+PYG, PYG_ROOMS = "torch_geometric", ("graph", "nn")
+"""It takes seconds to import, and classes inherit from it: in modules behind the doors of these rooms, which open them
+when they are asked for a name."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +60,14 @@ class Import:
         module: who imports.
         target: the module that is imported, or that a name is imported from.
         name: what is imported from it; empty for the module itself.
+        at_once: whether it happens when the module is imported, not in a function or for types only.
     """
 
     where: str
     module: str
     target: str
-    name: str = ""
+    name: str
+    at_once: bool
 
     @property
     def outside(self) -> str:
@@ -82,7 +95,9 @@ class House:
         self.imports = [entry for module, path in self.files.items() for entry in self._imports(module, path, top)]
 
     def _imports(self, module: str, path: Path, top: Path) -> Iterator[Import]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        at_once = set(_at_import(tree))
+        for node in ast.walk(tree):
             where = f"{path.relative_to(top)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Import):
                 found = [(alias.name, "") for alias in node.names]
@@ -95,7 +110,7 @@ class House:
                 continue
             for target, name in found:
                 if target.split(".")[0] in (LIBRARY, *OUTSIDE):
-                    yield Import(where, module, target, name)
+                    yield Import(where, module, target, name, node in at_once)
 
     def _absolute(self, module: str, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -183,9 +198,40 @@ class House:
                 continue
             for node in _at_import(ast.parse(path.read_text(encoding="utf-8"))):
                 for name in _imported(node):
-                    if name.split(".")[0] in HEAVY:
-                        where = f"{path.relative_to(self.top)}:{node.lineno}"
+                    package, where = name.split(".")[0], f"{path.relative_to(self.top)}:{node.lineno}"
+                    if package in HEAVY or (package == PYG and not self._may_need_pyg(module)):
                         yield f"{where}: import {name} inside the function that uses it."
+
+    def pyg_at_once(self) -> Iterator[str]:
+        """Yield imports that import PyG as soon as a room is entered or a command starts."""
+        needing = self._needing_pyg()
+        for entry in self.imports:
+            target = self._opened(entry)
+            is_ours = entry.outside in (LIBRARY, COMMANDS) and not self._may_need_pyg(entry.module)
+            if is_ours and entry.at_once and self._may_need_pyg(target) and target in needing:
+                yield f"{entry.where}: {entry.name or target} needs {PYG}; import it inside the function that uses it."
+
+    def _may_need_pyg(self, module: str) -> bool:
+        """Return whether a module lies behind a door that opens it only when it is asked for."""
+        return room_of(module) in PYG_ROOMS and module not in self.doors
+
+    def _needing_pyg(self) -> set[str]:
+        """Return the modules that cannot be imported without PyG."""
+        needing = {
+            module
+            for module, path in self.files.items()
+            for node in _at_import(ast.parse(path.read_text(encoding="utf-8")))
+            if any(name.split(".")[0] == PYG for name in _imported(node))
+        }
+        edges = [(entry.module, self._opened(entry)) for entry in self.imports if entry.at_once]
+        while more := {module for module, target in edges if target in needing} - needing:
+            needing |= more
+        return needing
+
+    def _opened(self, entry: Import) -> str:
+        """Return the module behind a door that has the name that is imported; without such a door, the target."""
+        behind = (each.target for each in self.imports if (each.module, each.name) == (entry.target, entry.name))
+        return next(behind, entry.target) if entry.target in self.doors and entry.name else entry.target
 
 
 def room_of(module: str) -> str:
@@ -218,7 +264,7 @@ def _at_import(node: ast.AST) -> Iterator[ast.stmt]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+        if isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             continue
         if isinstance(child, ast.stmt):
             yield child
@@ -270,8 +316,38 @@ def test_no_modules_import_each_other(house: House) -> None:
 
 
 def test_heavy_packages_are_imported_where_they_are_used(house: House) -> None:
-    wrong = list(house.heavy())
+    wrong = [*house.heavy(), *house.pyg_at_once()]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_rooms_are_entered_without_pyg() -> None:
+    rooms = ", ".join(f"{LIBRARY}.{room}" for room in ROOMS)
+    assert not _heavy_after(f"import {rooms}, {LIBRARY}.evaluation.baselines, {COMMANDS}.main")
+
+
+def test_predicting_imports_nothing_heavy(
+    features: Features, graph: SignedLabelGraph, priors: Priors, tmp_path: Path
+) -> None:
+    """With the default recipe, whose messages go along the label graph."""
+    BNCLClassifier(prevalence=priors, graph=graph).fit(features).save_pretrained(tmp_path / "model")
+    assert any("messages" in name for name in load_file(tmp_path / "model" / "model.safetensors"))
+    write_features(features, tmp_path / "features")
+    command = ["bncl", "-q", "predict", "model", "features", "--out", "predictions.jsonl"]
+    code = f"import sys; sys.argv = {command}\nfrom {COMMANDS}.main import main\ntry: main()\nexcept SystemExit: pass"
+    assert not _heavy_after(code, tmp_path)
+    assert len((tmp_path / "predictions.jsonl").read_text().splitlines()) == len(features)
+
+
+def _heavy_after(code: str, folder: Path | None = None) -> str:
+    """Run Python anew and return which heavy packages it has imported when it ends."""
+    # Where they are installed, scikit-learn imports pandas, and that pyarrow.
+    heavy = {*HEAVY, PYG} - {"pyarrow"}
+    code += f"\nimport sys; print('imported:', *({heavy} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.splitlines()[-1].removeprefix("imported:").strip()
+
+
+_ON_PYG = "from torch_geometric.data import Data\ndef f(): ...\n"
 
 
 @pytest.mark.parametrize(
@@ -333,6 +409,21 @@ def test_heavy_packages_are_imported_where_they_are_used(house: House) -> None:
             "cli/a.py:2: import faiss.contrib inside the function that uses it.",
         ),
         (
+            {"bncl_pyg/corpus/a.py": "import torch_geometric.data\n"},
+            House.heavy,
+            "bncl_pyg/corpus/a.py:1: import torch_geometric.data inside the function that uses it.",
+        ),
+        (
+            {"bncl_pyg/nn/__init__.py": "from bncl_pyg.nn.a import f\n", "bncl_pyg/nn/a.py": _ON_PYG},
+            House.pyg_at_once,
+            "bncl_pyg/nn/__init__.py:1: f needs torch_geometric; import it inside the function that uses it.",
+        ),
+        (
+            {"bncl_pyg/training/a.py": "from bncl_pyg.graph import G\n"},
+            House.pyg_at_once,
+            "bncl_pyg/training/a.py:1: G needs torch_geometric; import it inside the function that uses it.",
+        ),
+        (
             {"bncl_pyg/attic/a.py": ""},
             House.unknown_rooms,
             "bncl_pyg/attic: this room has no place in the order; add it to ROOMS where it belongs.",
@@ -343,7 +434,10 @@ def test_what_is_wrong_is_found(files: dict[str, str], check: object, sentence: 
     """In a small house that is right but for what is added to it."""
     right = {
         "bncl_pyg/__init__.py": "from bncl_pyg.graph import g\n",
-        "bncl_pyg/graph/__init__.py": "from bncl_pyg.graph.signed import g, signed\n__all__ = ['g']\n",
+        "bncl_pyg/graph/__init__.py": "from bncl_pyg.graph.signed import g, signed\nif TYPE_CHECKING:\n"
+        "    from bncl_pyg.graph.transforms import G\n__all__ = ['g', 'G']\n",
+        "bncl_pyg/graph/pyg.py": "import torch_geometric\n",
+        "bncl_pyg/graph/transforms.py": "import bncl_pyg.graph.pyg\nclass G: ...\n",
         "bncl_pyg/graph/signed.py": "from bncl_pyg.corpus import c\ndef g(): ...\n",
         "bncl_pyg/corpus/__init__.py": "def c(): ...\n",
         "cli/main.py": "from bncl_pyg.graph import g\nfrom .show import s\n",
@@ -361,7 +455,8 @@ def test_what_is_wrong_is_found(files: dict[str, str], check: object, sentence: 
 
 
 def _all_wrong(house: House) -> list[str]:
-    return [*house.unknown_rooms(), *house.back_edges(), *house.past_doors(), *house.cycles(), *house.heavy()]
+    rules = (House.unknown_rooms, House.back_edges, House.past_doors, House.cycles, House.heavy, House.pyg_at_once)
+    return [sentence for rule in rules for sentence in rule(house)]
 
 
 def _write(top: Path, files: dict[str, str]) -> None:

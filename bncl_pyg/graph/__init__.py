@@ -1,16 +1,42 @@
 """From label names to a signed graph and its balanced neighbourhoods."""
 
-from bncl_pyg.graph.adjacency import edge_index_of, num_nodes_of
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from bncl_pyg.graph.blocks import BlockLog, work_folder
-from bncl_pyg.graph.build import abbreviate, build_graph, check_options, default_graph, graph_of
 from bncl_pyg.graph.embeddings import EMBEDDED, LabelVectors, embed_labels, load_word_vectors, mean_of_words
-from bncl_pyg.graph.nearest import NearestSearch
-from bncl_pyg.graph.neighbourhoods import balanced_neighbourhoods
-from bncl_pyg.graph.plot import plot_graph
-from bncl_pyg.graph.signed import SignedLabelGraph
-from bncl_pyg.graph.statistics import GraphStatistics, graph_statistics
-from bncl_pyg.graph.transforms import BalancedNeighbourhoods, SignedNearest, SignedPercentiles
+from bncl_pyg.graph.lazy import LazyGraph
 from bncl_pyg.graph.walks import Neighbourhood
+
+if TYPE_CHECKING:
+    from bncl_pyg.graph.adjacency import edge_index_of, num_nodes_of
+    from bncl_pyg.graph.build import abbreviate, build_graph, check_options, default_graph, graph_of
+    from bncl_pyg.graph.nearest import NearestSearch
+    from bncl_pyg.graph.neighbourhoods import balanced_neighbourhoods
+    from bncl_pyg.graph.plot import plot_graph
+    from bncl_pyg.graph.signed import SignedLabelGraph
+    from bncl_pyg.graph.statistics import GraphStatistics, graph_statistics
+    from bncl_pyg.graph.transforms import BalancedNeighbourhoods, SignedNearest, SignedPercentiles
+
+_NEED_PYG = {
+    "BalancedNeighbourhoods": "transforms",
+    "GraphStatistics": "statistics",
+    "NearestSearch": "nearest",
+    "SignedLabelGraph": "signed",
+    "SignedNearest": "transforms",
+    "SignedPercentiles": "transforms",
+    "abbreviate": "build",
+    "balanced_neighbourhoods": "neighbourhoods",
+    "build_graph": "build",
+    "check_options": "build",
+    "default_graph": "build",
+    "edge_index_of": "adjacency",
+    "graph_of": "build",
+    "graph_statistics": "statistics",
+    "num_nodes_of": "adjacency",
+    "plot_graph": "plot",
+}
+"""The module of each name that needs PyG."""
 
 __all__ = [
     "EMBEDDED",
@@ -18,6 +44,7 @@ __all__ = [
     "BlockLog",
     "GraphStatistics",
     "LabelVectors",
+    "LazyGraph",
     "NearestSearch",
     "Neighbourhood",
     "SignedLabelGraph",
@@ -38,3 +65,15 @@ __all__ = [
     "plot_graph",
     "work_folder",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # PyG takes seconds to import: who only predicts never waits for it.
+        if name in _NEED_PYG:
+            return getattr(import_module(f"bncl_pyg.graph.{_NEED_PYG[name]}"), name)
+        raise AttributeError(f"module 'bncl_pyg.graph' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

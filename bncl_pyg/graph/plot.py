@@ -2,14 +2,17 @@
 
 from heapq import nsmallest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from bncl_pyg.errors import missing_extra
 from bncl_pyg.graph.signed import FRIEND, SignedLabelGraph
 from bncl_pyg.persistence import write_file
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 FRIEND_COLOUR, ENEMY_COLOUR, NODE_COLOUR = "#2a7f4f", "#c0392b", "#34495e"
 
@@ -83,6 +86,8 @@ def _best_connected(graph: SignedLabelGraph, most: int) -> list[int]:
 
 def _layout(graph: "nx.Graph[str]") -> dict[str, tuple[float, float]]:
     """Place friends near each other, labels without friends on a ring around them, and no name upon another."""
+    import networkx as nx
+
     friends = nx.Graph()
     friends.add_nodes_from(sorted(graph.nodes))
     friends.add_edges_from((u, v) for u, v, sign in graph.edges(data="sign") if sign > 0)

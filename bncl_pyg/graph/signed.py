@@ -2,25 +2,34 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-import networkx as nx
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph.adjacency import edge_index_of, num_nodes_of
-from bncl_pyg.graph.walks import Neighbourhood, from_tensors, to_tensors
-from bncl_pyg.persistence import new_folder, read_manifest, write_file, write_manifest
+from bncl_pyg.graph.parts import (
+    EDGES,
+    NEIGHBOURHOODS,
+    edge_index_of_keys,
+    message_edges_of,
+    read_parts,
+    sorted_keys,
+)
+from bncl_pyg.graph.walks import Neighbourhood, to_tensors
+from bncl_pyg.persistence import new_folder, write_file, write_manifest
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 FRIEND, ENEMY = 1, -1
-EDGES, NEIGHBOURHOODS = "graph.safetensors", "neighbourhoods.safetensors"
 
 
 class SignedLabelGraph(Data):
@@ -56,21 +65,14 @@ class SignedLabelGraph(Data):
     ) -> "SignedLabelGraph":
         """Make the graph from each pair once; `pairs` is (2, pairs), `sign` and `weight` are (pairs,)."""
         _check_pairs(label_names, pairs, sign)
-        # One number an edge, that orders them: both ends are read from it again, so that no edge index is sorted.
-        ends = pairs.cpu().numpy().astype(np.int64, copy=False)
-        keys = np.concatenate([ends[1] * len(label_names) + ends[0], ends[0] * len(label_names) + ends[1]])
-        del ends
-        order = np.argsort(keys)
-        keys = keys[order]
+        keys, order = sorted_keys(pairs, len(label_names))
         _check_once(label_names, keys)
         place = torch.from_numpy(order % max(len(sign), 1))
         del order
         edge_sign, edge_weight = sign.cpu().to(torch.int8)[place], weight.cpu().to(torch.float32)[place]
         del place
-        edge_index = torch.empty((2, len(keys)), dtype=torch.int64)
-        np.divmod(keys, len(label_names), out=(edge_index[1].numpy(), edge_index[0].numpy()))
         return cls(
-            edge_index=edge_index,
+            edge_index=edge_index_of_keys(keys, len(label_names)),
             edge_sign=edge_sign,
             edge_weight=edge_weight,
             num_nodes=len(label_names),
@@ -150,11 +152,8 @@ class SignedLabelGraph(Data):
         """
         if not self.pruned:
             return self.edge_index, self.edge_sign == FRIEND
-        friends, enemies = self.pruned[0].edge_indices()
-        both = torch.cat([friends, enemies], dim=1)
-        order = torch.argsort(both[1] * self.num_nodes + both[0])
-        device = self.edge_index.device
-        return both[:, order].to(device), (order < friends.shape[1]).to(device)
+        edges, are_friends = message_edges_of(self.pruned[0])
+        return edges.to(self.edge_index.device), are_friends.to(self.edge_index.device)
 
     def count(self, sign: int) -> int:
         """Return how many pairs are friends or enemies."""
@@ -188,21 +187,7 @@ class SignedLabelGraph(Data):
     @classmethod
     def load(cls, path: Path) -> "SignedLabelGraph":
         """Read a folder that `save` wrote; a file that is not as it was written is named."""
-        manifest = read_manifest(path, "graph")
-        tensors = load_file(path / EDGES)
-        names = tuple(manifest["labels"])
-        pruned = None
-        if (path / NEIGHBOURHOODS).exists():
-            pruned = from_tensors(load_file(path / NEIGHBOURHOODS), len(names))
-        return cls.from_pairs(
-            names,
-            tensors["pairs"],
-            tensors["sign"],
-            tensors["weight"],
-            manifest["hops"],
-            manifest["provenance"],
-            pruned,
-        )
+        return cls.from_pairs(*read_parts(path))
 
     def part(self, places: Sequence[int]) -> "SignedLabelGraph":
         """Return the graph of only the labels at some places, in that order, and of the edges between them."""
@@ -217,6 +202,8 @@ class SignedLabelGraph(Data):
 
     def to_networkx(self) -> "nx.Graph[str]":
         """Return an undirected networkx graph; nodes are label names, edges have `sign` and `weight`."""
+        import networkx as nx
+
         graph: nx.Graph[str] = nx.Graph(hops=self.hops)
         graph.add_nodes_from(self.label_names)
         upper = self.edge_index[0] < self.edge_index[1]

@@ -1,12 +1,26 @@
 """The operators: balanced message passing over two channels, the collective loss, the collective projection."""
 
-from bncl_pyg.nn.balanced_conv import Backend, BalancedConv
-from bncl_pyg.nn.bncl import BNCL
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from bncl_pyg.nn.collective import CollectiveModel, decide, unsupervised_logits
 from bncl_pyg.nn.collective_loss import CollectiveLoss, choose_sharpness
 from bncl_pyg.nn.projection import CollectiveProjection, ProjectionSteps, solve_text_offsets
-from bncl_pyg.nn.signed_messages import SignedMessages
 from bncl_pyg.nn.standardize import ScoreStandardizer, log_odds
+from bncl_pyg.nn.weighted_messages import WeightedMessages
+
+if TYPE_CHECKING:
+    from bncl_pyg.nn.balanced_conv import Backend, BalancedConv
+    from bncl_pyg.nn.bncl import BNCL
+    from bncl_pyg.nn.signed_messages import SignedMessages
+
+_NEED_PYG = {
+    "BNCL": "bncl",
+    "Backend": "balanced_conv",
+    "BalancedConv": "balanced_conv",
+    "SignedMessages": "signed_messages",
+}
+"""The module of each name that needs PyG."""
 
 __all__ = [
     "BNCL",
@@ -18,9 +32,22 @@ __all__ = [
     "ProjectionSteps",
     "ScoreStandardizer",
     "SignedMessages",
+    "WeightedMessages",
     "choose_sharpness",
     "decide",
     "log_odds",
     "solve_text_offsets",
     "unsupervised_logits",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # PyG takes seconds to import: who only predicts never waits for it.
+        if name in _NEED_PYG:
+            return getattr(import_module(f"bncl_pyg.nn.{_NEED_PYG[name]}"), name)
+        raise AttributeError(f"module 'bncl_pyg.nn' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

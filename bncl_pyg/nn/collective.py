@@ -7,8 +7,8 @@ from torch import Tensor
 
 from bncl_pyg.features import Pairs, all_pairs
 from bncl_pyg.nn.projection import CollectiveProjection
-from bncl_pyg.nn.signed_messages import SignedMessages
 from bncl_pyg.nn.standardize import ScoreStandardizer
+from bncl_pyg.nn.weighted_messages import WeightedMessages
 
 
 class CollectiveModel(torch.nn.Module):
@@ -41,7 +41,7 @@ class CollectiveModel(torch.nn.Module):
     def __init__(
         self,
         standardizer: ScoreStandardizer,
-        messages: SignedMessages | None,
+        messages: WeightedMessages | None,
         *,
         tensors: Mapping[str, Tensor],
         projections: Mapping[str, CollectiveProjection],
@@ -95,7 +95,7 @@ class CollectiveModel(torch.nn.Module):
 
 
 def unsupervised_logits(
-    scores: Tensor, inputs: Tensor, messages: SignedMessages | None, tensors: Mapping[str, Tensor], pairs: Pairs
+    scores: Tensor, inputs: Tensor, messages: WeightedMessages | None, tensors: Mapping[str, Tensor], pairs: Pairs
 ) -> Tensor:
     """Return the logits that need no annotated text, before they are projected."""
     of_text = pairs.linear(inputs, tensors["text_weights"]) + pairs.broadcast_to_pairs(tensors["text_intercepts"])

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,11 +17,13 @@ from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
-from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.persistence import write_file
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.recipe import TrainingStep
+
+if TYPE_CHECKING:
+    from bncl_pyg.graph import SignedLabelGraph
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +84,7 @@ class Checkpoint:
 
 def fingerprint(
     features: Features,
-    graph: SignedLabelGraph,
+    graph: "SignedLabelGraph",
     priors: Priors,
     annotated: Annotated | None,
     recipe: dict[str, Any],

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
-from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.graph import LazyGraph
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated, draw
 from bncl_pyg.training.calibration import CalibratedFit, Calibration
@@ -34,6 +34,9 @@ from bncl_pyg.training.prevalence import rescale_to_sum
 from bncl_pyg.training.recipe import Progress, TrainingStep
 from bncl_pyg.training.scarce import ScarcePrevalence
 from bncl_pyg.training.self_training import Prepared, SelfTrained, SelfTraining
+
+if TYPE_CHECKING:
+    from bncl_pyg.graph import SignedLabelGraph
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +76,7 @@ class DefaultRecipe:
     def fit(
         self,
         features: Features,
-        graph: SignedLabelGraph,
+        graph: "SignedLabelGraph",
         priors: Priors | None,
         annotated: Annotated | None = None,
         *,
@@ -100,7 +103,7 @@ class DefaultRecipe:
         return training.with_estimated_prevalence(priors, annotated)
 
     def load(
-        self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: SignedLabelGraph, priors: Priors
+        self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: LazyGraph, priors: Priors
     ) -> DefaultModel:
         """Make a saved model again; see `Recipe`."""
         return DefaultModel.load(tensors, config, graph, priors, self.self_training.projection)

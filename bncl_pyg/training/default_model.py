@@ -9,8 +9,8 @@ from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import LSA, Features, Predictions, TextInputs, pairs_of
-from bncl_pyg.graph import SignedLabelGraph
-from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ProjectionSteps, ScoreStandardizer, SignedMessages
+from bncl_pyg.graph import LazyGraph
+from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ProjectionSteps, ScoreStandardizer, WeightedMessages
 from bncl_pyg.priors import Priors
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class DefaultModel(torch.nn.Module):
         cls,
         tensors: Mapping[str, Tensor],
         config: Mapping[str, Any],
-        graph: SignedLabelGraph,
+        graph: LazyGraph,
         priors: Priors,
         steps: ProjectionSteps,
     ) -> "DefaultModel":
@@ -102,7 +102,7 @@ class DefaultModel(torch.nn.Module):
         lsa = LSA(words["buckets"], words["idf"], words["components"].float()) if words else None
         messages = None
         if "messages.weight" in tensors:
-            messages = SignedMessages(graph.message_edges()[0], len(priors))
+            messages = WeightedMessages(graph.message_edges(), len(priors))
             messages.weight.data = tensors["messages.weight"]
             messages.requires_grad_(False)
         network = CollectiveModel(

@@ -1,12 +1,16 @@
 """The edge weights of `SignedMessages`: a logistic regression on the neighbours' scores beside a label's own."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from bncl_pyg.features import Pairs
-from bncl_pyg.nn import SignedMessages
 from bncl_pyg.training.regression import mean_by_label
+
+if TYPE_CHECKING:
+    from bncl_pyg.nn import SignedMessages
 
 LEAST_CURVATURE, CHANGE_TOLERANCE = 1e-6, 1e-7
 """Tolerances of L-BFGS."""
@@ -14,7 +18,7 @@ LEAST_CURVATURE, CHANGE_TOLERANCE = 1e-6, 1e-7
 
 def fit_messages(
     edges: Tensor, scores: Tensor, targets: Tensor, pairs: Pairs, C: float, weight: float, steps: int
-) -> SignedMessages:
+) -> "SignedMessages":
     """Learn a weight an edge: who helps and who rivals whom; friends may turn out to be rivals.
 
     Args:
@@ -26,6 +30,9 @@ def fit_messages(
         weight: what the learned weights are multiplied with.
         steps: of L-BFGS, at most.
     """
+    # PyG takes seconds to import.
+    from bncl_pyg.nn import SignedMessages
+
     messages = SignedMessages(edges, pairs.labels)
     share = mean_by_label(targets, pairs)
     curvature = pairs.counts.clamp_min(1) * (share * (1 - share)).clamp_min(LEAST_CURVATURE)

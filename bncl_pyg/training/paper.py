@@ -20,7 +20,7 @@ printed formulas have slips, this is what is meant, and what the authors' code (
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -29,8 +29,7 @@ from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, Predictions
-from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
-from bncl_pyg.nn import BNCL
+from bncl_pyg.graph import LazyGraph
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated, draw
 from bncl_pyg.training.checkpoint import Checkpoint, fingerprint
@@ -39,6 +38,10 @@ from bncl_pyg.training.estimation import PriorEstimation
 from bncl_pyg.training.recipe import Progress
 from bncl_pyg.training.self_training import SelfTraining
 from bncl_pyg.training.trainer import Trainer, TrainingNumbers
+
+if TYPE_CHECKING:
+    from bncl_pyg.graph import SignedLabelGraph
+    from bncl_pyg.nn import BNCL
 
 TEXTS_AT_ONCE, CANDIDATE_TEXTS_AT_ONCE = 4096, 128
 """Where a network works on the labels that occur among some texts: the fewer texts, the fewer labels."""
@@ -66,7 +69,7 @@ class PaperRecipe(TrainingNumbers):
     def fit(
         self,
         features: Features,
-        graph: SignedLabelGraph,
+        graph: "SignedLabelGraph",
         priors: Priors | None,
         annotated: Annotated | None = None,
         *,
@@ -88,7 +91,7 @@ class PaperRecipe(TrainingNumbers):
         return PaperModel(network, known, trainer.loss.sharpness, features.entailment.shape[1], self.ties_count).eval()
 
     def _known(
-        self, features: Features, graph: SignedLabelGraph, priors: Priors | None, annotated: Annotated | None
+        self, features: Features, graph: "SignedLabelGraph", priors: Priors | None, annotated: Annotated | None
     ) -> Priors:
         """Return κ and λ in numbers: as they are known, as the annotated texts have them, or estimated."""
         if priors is None:
@@ -99,14 +102,18 @@ class PaperRecipe(TrainingNumbers):
             return priors
         return self.estimation.resolve(self.self_training.prepare(features, graph), priors, self.self_training)
 
-    def _network(self, graph: SignedLabelGraph) -> BNCL:
+    def _network(self, graph: "SignedLabelGraph") -> "BNCL":
+        # PyG takes seconds to import.
+        from bncl_pyg.graph import balanced_neighbourhoods
+        from bncl_pyg.nn import BNCL
+
         return BNCL(balanced_neighbourhoods(graph, simple=self.simple_hops))
 
     def load(
-        self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: SignedLabelGraph, priors: Priors
+        self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: LazyGraph, priors: Priors
     ) -> "PaperModel":
         """Make a saved model again; see `Recipe`."""
-        network = self._network(graph)
+        network = self._network(graph.graph)
         network.load_state_dict(dict(tensors))
         return PaperModel(network, priors, config["sharpness"], config["candidates"], self.ties_count).eval()
 
@@ -162,7 +169,7 @@ class PaperModel(torch.nn.Module):
         ties_count: whether p = p̄ is a prediction.
     """
 
-    def __init__(self, network: BNCL, priors: Priors, sharpness: float, candidates: int, ties_count: bool) -> None:
+    def __init__(self, network: "BNCL", priors: Priors, sharpness: float, candidates: int, ties_count: bool) -> None:
         super().__init__()
         self.network, self.priors = network, priors
         self.sharpness, self.candidates, self.ties_count = sharpness, candidates, ties_count

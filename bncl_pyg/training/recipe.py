@@ -3,16 +3,19 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from bncl_pyg.features import Features, Predictions
-from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.graph import LazyGraph
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
+
+if TYPE_CHECKING:
+    from bncl_pyg.graph import SignedLabelGraph
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Recipe(Protocol):
     def fit(
         self,
         features: Features,
-        graph: SignedLabelGraph,
+        graph: "SignedLabelGraph",
         priors: Priors | None,
         annotated: Annotated | None = None,
         *,
@@ -105,10 +108,11 @@ class Recipe(Protocol):
         """
         ...
 
-    def load(
-        self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: SignedLabelGraph, priors: Priors
-    ) -> Model:
-        """Make the model again whose `tensors` and `config` were saved."""
+    def load(self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: LazyGraph, priors: Priors) -> Model:
+        """Make the model again whose `tensors` and `config` were saved.
+
+        `graph.graph` is the label graph; who does not ask for it does not wait until PyG is imported.
+        """
         ...
 
     def draw(self, texts: int, count: int, seed: int) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from bncl_pyg.corpus import LabelSet, digest, read_rows
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
-from bncl_pyg.graph import SignedLabelGraph
+from bncl_pyg.graph import LazyGraph
 from bncl_pyg.persistence import (
     local_folder,
     new_folder,
@@ -26,6 +26,9 @@ from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.recipe import Model, Recipe, TrainingStep
 from bncl_pyg.training.recipes import load_recipe, save_recipe
 
+if TYPE_CHECKING:
+    from bncl_pyg.graph import SignedLabelGraph
+
 PACKAGES = ("bncl-pyg", "torch", "torch-geometric")
 """Whose versions a saved model names."""
 
@@ -38,7 +41,7 @@ class TrainedModel:
         model: what the recipe learned.
         recipe: that it learned by.
         labels: the labels.
-        graph: the signed label graph.
+        graph: the signed label graph; of a loaded model, one that becomes PyG's when it is asked for.
         setting: the setting.
         seed: the seed.
         log: the steps of training.
@@ -53,7 +56,7 @@ class TrainedModel:
     model: Model
     recipe: Recipe
     labels: LabelSet
-    graph: SignedLabelGraph
+    graph: "SignedLabelGraph | LazyGraph"
     setting: str
     seed: int
     log: list[TrainingStep]
@@ -72,7 +75,7 @@ class TrainedModel:
         features: Features,
         annotated: Annotated | None,
         *,
-        graph: SignedLabelGraph,
+        graph: "SignedLabelGraph",
         setting: str,
         seed: int,
         log: list[TrainingStep],
@@ -107,7 +110,8 @@ class TrainedModel:
             rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated.items())
             write_jsonl(folder / "annotated.jsonl", rows)
             write_json(folder / "training.json", {"steps": [asdict(step) for step in self.log]})
-            self.graph.save(folder / "graph")
+            graph = self.graph.graph if isinstance(self.graph, LazyGraph) else self.graph
+            graph.save(folder / "graph")
             content = {
                 "recipe": save_recipe(self.recipe),
                 "model": self.model.config(),
@@ -130,7 +134,7 @@ class TrainedModel:
             recipe = load_recipe(manifest["recipe"])
         except InputError as error:
             raise InputError(f"{folder} was saved by another release ({error}) and must be trained anew.") from None
-        graph = SignedLabelGraph.load(folder / "graph")
+        graph = LazyGraph.load(folder / "graph")
         labels = LabelSet.read(folder / "labels.jsonl")
         labels.check_same(LabelSet.of(graph.label_names), "the model", "its graph")
         priors = Priors.read(folder / "priors.json", labels)

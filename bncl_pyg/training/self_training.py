@@ -1,23 +1,25 @@
 """Self-training: what κ and λ teach without annotated texts. Each round fits the last one's predictions."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import LSA, Features, Pairs, TextInputs, pairs_of
-from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.nn import (
     CollectiveProjection,
     ProjectionSteps,
     ScoreStandardizer,
-    SignedMessages,
+    WeightedMessages,
     unsupervised_logits,
 )
 from bncl_pyg.training.message_weights import fit_messages
 from bncl_pyg.training.regression import PCAInputs, fit_logistic, mean_by_label
+
+if TYPE_CHECKING:
+    from bncl_pyg.graph import SignedLabelGraph
 
 Part = Literal["vectors", "words", "graph"]
 
@@ -66,7 +68,7 @@ class SelfTrained:
     """
 
     tensors: dict[str, Tensor]
-    messages: SignedMessages | None
+    messages: WeightedMessages | None
     projection: CollectiveProjection
     logits: Tensor
     dispersion: float
@@ -114,7 +116,7 @@ class SelfTraining:
     graph_steps: int = 15
     projection: ProjectionSteps = field(default_factory=ProjectionSteps)
 
-    def prepare(self, features: Features, graph: SignedLabelGraph) -> Prepared:
+    def prepare(self, features: Features, graph: "SignedLabelGraph") -> Prepared:
         """Standardise the scores, and find the inputs of the texts."""
         if len(features) < 2:
             raise InputError("Self-training needs at least 2 training texts.")

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Candidates, Features, Pairs, pairs_of, reachable
-from bncl_pyg.nn import BNCL, CollectiveLoss, choose_sharpness
+from bncl_pyg.nn import CollectiveLoss, choose_sharpness
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.checkpoint import Checkpoint
 from bncl_pyg.training.recipe import Progress, TrainingStep
 from bncl_pyg.training.threads import FEW_NUMBERS, FastestThreads
+
+if TYPE_CHECKING:
+    from bncl_pyg.nn import BNCL
 
 LOSSES = ("loss", "hesitation", "prevalence", "cardinality", "annotation")
 """The whole loss, and its parts L1 to L4."""
@@ -89,7 +92,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: BNCL,
+        model: "BNCL",
         features: Features,
         priors: Priors,
         annotated: Annotated | None,

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.graph import SignedLabelGraph
-from bncl_pyg.nn import SignedMessages
+from bncl_pyg.nn import SignedMessages, WeightedMessages
 
 
 @pytest.fixture
@@ -32,6 +32,13 @@ def test_the_product_is_its_definition(messages: SignedMessages) -> None:
     for (source, target), weight in zip(messages.edge_index.t().tolist(), messages.weight.tolist(), strict=True):
         by_hand[:, target] += weight * states[:, source]
     assert torch.allclose(messages(states), by_hand, atol=1e-6)
+
+
+def test_without_pyg_they_are_the_same(messages: SignedMessages) -> None:
+    states = torch.randn(7, 6, generator=torch.Generator().manual_seed(1))
+    plain = WeightedMessages(messages.edge_index, 6)
+    plain.load_state_dict(messages.state_dict())
+    assert torch.equal(plain(states), messages(states))
 
 
 def test_gradients_are_those_of_the_definition(messages: SignedMessages) -> None:
