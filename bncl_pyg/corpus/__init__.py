@@ -1,6 +1,8 @@
 """What the user has: texts and labels."""
 
 from bncl_pyg.corpus.labels import LabelSet, digest
+from bncl_pyg.corpus.language import looks_english
+from bncl_pyg.corpus.markup import is_mostly_markup, strip_markup
 from bncl_pyg.corpus.public import PublicDataSet
 from bncl_pyg.corpus.reuters import read_reuters
 from bncl_pyg.corpus.rows import read_lines, read_rows
@@ -13,10 +15,13 @@ __all__ = [
     "PublicDataSet",
     "annotation_matrix",
     "digest",
+    "is_mostly_markup",
+    "looks_english",
     "read_lines",
     "read_reuters",
     "read_rows",
     "read_stackexchange",
     "rows_of",
     "stream_texts",
+    "strip_markup",
 ]

@@ -1,15 +1,21 @@
-"""The labels: a name that identifies, a description that a language model reads."""
+"""The labels: a name that identifies, a description and synonyms that a language model reads."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from bncl_pyg.corpus.rows import Row, read_lines, read_rows
+from bncl_pyg.corpus.sentences import split_sentences
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import write_jsonl
+
+_SHOWN = 60
+"""How many letters of a meaning an error message shows."""
 
 
 @dataclass(frozen=True)
@@ -19,10 +25,12 @@ class LabelSet:
     Args:
         names: unique, not blank.
         descriptions: what the label means, in words; one a name.
+        synonyms: other words for the label, a tuple a name; empty where no label has any.
     """
 
     names: tuple[str, ...]
     descriptions: tuple[str, ...]
+    synonyms: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.descriptions):
@@ -30,6 +38,13 @@ class LabelSet:
         if len(self._places) != len(self.names):
             twice = next(name for place, name in enumerate(self.names) if self._places[name] != place)
             raise InputError(f"Label '{twice}' is given twice.")
+        if self.synonyms and len(self.synonyms) != len(self.names):
+            raise InputError(f"There are {len(self.names)} label names but synonyms of {len(self.synonyms)}.")
+        for name, words in zip(self.names, self.synonyms, strict=False):
+            if isinstance(words, str):
+                raise InputError(f"The synonyms of label '{name}' must be several strings, but are the one '{words}'.")
+        # Two sets that mean the same are equal: no synonyms are written in one way only.
+        object.__setattr__(self, "synonyms", tuple(map(tuple, self.synonyms)) if any(self.synonyms) else ())
 
     def __len__(self) -> int:
         return len(self.names)
@@ -38,15 +53,17 @@ class LabelSet:
         return name in self._places
 
     @classmethod
-    def of(cls, labels: "LabelSet | Iterable[str] | Mapping[str, str | None]") -> "LabelSet":
+    def of(cls, labels: "LabelSet | Iterable[str] | Mapping[str, str | Mapping[str, Any] | None]") -> "LabelSet":
         """Make a set of labels from what somebody has in Python.
 
             LabelSet.of(["acq", "earn"])
             LabelSet.of({"acq": "mergers and acquisitions", "earn": "earnings"})
+            LabelSet.of({"acq": {"description": "mergers and acquisitions", "synonyms": ["takeover"]}, "earn": None})
 
         Args:
-            labels: names in order (a list, a tuple, an array of strings), or the description of each name; without a
-                description, the name describes the label. A `LabelSet` is returned as it is.
+            labels: names in order (a list, a tuple, an array of strings), or for each name its description, or a
+                mapping with "description", "synonyms" (a list of strings) or both; without a description, the name
+                describes the label. A `LabelSet` is returned as it is.
         """
         if isinstance(labels, LabelSet):
             return labels
@@ -55,38 +72,44 @@ class LabelSet:
             raise TypeError(f"The labels must be a list of names or a dict {{name: description}}, but are {what}.")
         pairs = list(labels.items()) if isinstance(labels, Mapping) else [(name, None) for name in labels]
         names = tuple(_string(name, f"label number {place}") for place, (name, _) in enumerate(pairs, start=1))
-        descriptions = tuple(
-            name if text is None or text == "" else _string(text, f"the description of label '{name}'")
-            for name, (_, text) in zip(names, pairs, strict=True)
-        )
         if not names:
             raise InputError("No label is given.")
-        return cls(names, descriptions)
+        meanings = [_meaning(name, given) for name, (_, given) in zip(names, pairs, strict=True)]
+        return cls(names, tuple(text for text, _ in meanings), tuple(words for _, words in meanings))
 
     @classmethod
     def read(cls, path: Path) -> "LabelSet":
-        """Read `{"label", "description"}` rows (JSONL, CSV, Parquet), or a `.txt` file with a name a line.
+        """Read `{"label", "description", "synonyms"}` rows (JSONL, CSV, Parquet), or a `.txt` file with a name a line.
 
-        A label without a description is described by its name.
+        A label without a description is described by its name. Synonyms are a list of strings, in a CSV cell with
+        semicolons between; they may be missing.
         """
+        entries: list[tuple[int, str, str, tuple[str, ...]]]
         if path.suffix == ".txt":
             if not path.is_file():
                 raise InputError(f"{path} does not exist.")
-            entries = [(number, line.strip(), line.strip()) for number, line in read_lines(path)]
+            entries = [(number, line.strip(), line.strip(), ()) for number, line in read_lines(path)]
         else:
-            entries = [(row.line, row.string("label"), _description(row)) for row in read_rows(path, ".txt, ")]
+            entries = [
+                (row.line, row.string("label"), _description(row), _synonyms(row)) for row in read_rows(path, ".txt, ")
+            ]
         if not entries:
             raise InputError(f"{path} holds no label.")
         lines: dict[str, int] = {}
-        for line, name, _ in entries:
+        for line, name, _, _ in entries:
             if name in lines:
                 raise InputError(f"{path}, line {line}: label '{name}' is given twice (first on line {lines[name]}).")
             lines[name] = line
-        return cls(tuple(name for _, name, _ in entries), tuple(text for _, _, text in entries))
+        _, names, descriptions, synonyms = zip(*entries, strict=True)
+        return cls(names, descriptions, synonyms)
 
     def write(self, path: Path) -> None:
-        """Write the labels as JSONL."""
-        write_jsonl(path, ({"label": name, "description": text} for name, text in self.as_dict().items()))
+        """Write the labels as JSONL; who has no synonyms has no such field."""
+        rows: Iterable[dict[str, Any]] = (
+            {"label": name, "description": text, **({"synonyms": list(words)} if words else {})}
+            for name, text, words in zip(self.names, self.descriptions, self._all_synonyms(), strict=True)
+        )
+        write_jsonl(path, iter(rows))
 
     def place(self, name: str) -> int:
         """Return a label's column; raise `KeyError` if there is no such label."""
@@ -113,17 +136,59 @@ class LabelSet:
             f"'{self.names[place]}' in the first and '{other.names[place]}' in the second."
         )
 
+    def check_same_meaning(self, other: "LabelSet", ours: str, theirs: str) -> None:
+        """Raise unless both sets have the same names in the same order, with the same descriptions and synonyms."""
+        self.check_same(other, ours, theirs)
+        if (self.descriptions, self.synonyms) == (other.descriptions, other.synonyms):
+            return
+        mine, others = self.meanings(), other.meanings()
+        name = next(name for name in self.names if mine[name] != others[name])
+        place = self.place(name)
+        what, pair = "another description", (self.descriptions[place], other.descriptions[place])
+        if pair[0] == pair[1]:
+            what = "other synonyms"
+            pair = ("; ".join(self._all_synonyms()[place]), "; ".join(other._all_synonyms()[place]))
+        here, there = _shortened(*pair)
+        raise InputError(f"Label '{name}' has {what} in {ours} than in {theirs}: {here} and {there}.")
+
     def as_dict(self) -> dict[str, str]:
         """Return the description of each name."""
         return dict(zip(self.names, self.descriptions, strict=True))
 
+    def meanings(self) -> dict[str, str]:
+        """Return for each name one string that is another if and only if its description or its synonyms are."""
+        return {
+            name: json.dumps([text, *words], ensure_ascii=False)
+            for name, text, words in zip(self.names, self.descriptions, self._all_synonyms(), strict=True)
+        }
+
+    def phrases(self) -> tuple[tuple[str, ...], ...]:
+        """Return for each label what a language model reads: the sentences of its description, then its synonyms.
+
+        A description of one sentence comes as it is; of several, each without its full stop. There is at least one
+        phrase, and none comes twice.
+        """
+        return tuple(
+            tuple(dict.fromkeys((*split_sentences(text), *words))) or (name,)
+            for name, text, words in zip(self.names, self.descriptions, self._all_synonyms(), strict=True)
+        )
+
     def extended(self, other: "LabelSet") -> "LabelSet":
         """Return these labels followed by others."""
-        return LabelSet(self.names + other.names, self.descriptions + other.descriptions)
+        synonyms = self._all_synonyms() + other._all_synonyms()
+        return LabelSet(self.names + other.names, self.descriptions + other.descriptions, synonyms)
 
     def digest(self) -> str:
-        """Return a hash of names and descriptions in order."""
-        return digest(part for pair in zip(self.names, self.descriptions, strict=True) for part in pair)
+        """Return a hash of names, descriptions and synonyms in order."""
+        parts = [part for pair in zip(self.names, self.descriptions, strict=True) for part in pair]
+        if self.synonyms:
+            # No name is empty: what follows the empty string can be no further label.
+            parts += ["", *(part for words in self.synonyms for part in (str(len(words)), *words))]
+        return digest(parts)
+
+    def _all_synonyms(self) -> tuple[tuple[str, ...], ...]:
+        """Return the synonyms of every label, also where none has any."""
+        return self.synonyms or ((),) * len(self)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -146,6 +211,47 @@ def digest(parts: Iterable[str]) -> str:
 def _description(row: Row) -> str:
     given = row.fields.get("description")
     return row.string("label") if given is None or given == "" else row.string("description")
+
+
+def _synonyms(row: Row) -> tuple[str, ...]:
+    if row.fields.get("synonyms") is None:
+        return ()
+    words = [word.strip() for word in row.strings("synonyms")]
+    if "" in words:
+        row.fail("field 'synonyms' holds an empty string.")
+    return tuple(dict.fromkeys(words))
+
+
+def _meaning(name: str, given: object) -> tuple[str, tuple[str, ...]]:
+    """Return description and synonyms of a label out of what somebody gave for it in Python."""
+    if not isinstance(given, Mapping):
+        given = {"description": given}
+    unknown = next((key for key in given if key not in ("description", "synonyms")), None)
+    if unknown is not None:
+        raise InputError(f"Label '{name}' has the field '{unknown}', but can only have 'description' and 'synonyms'.")
+    text, words = given.get("description"), given.get("synonyms")
+    description = name if text is None or text == "" else _string(text, f"the description of label '{name}'")
+    if words is None:
+        return description, ()
+    if isinstance(words, str | bytes | Mapping) or not isinstance(words, Iterable):
+        raise InputError(
+            f"The synonyms of label '{name}' must be a list of strings, but are of type {type(words).__name__}."
+        )
+    return description, tuple(dict.fromkeys(_string(word, f"a synonym of label '{name}'").strip() for word in words))
+
+
+def _shortened(first: str, second: str) -> tuple[str, str]:
+    """Return two different strings in quotes, cut so that one sees where they differ; an empty one is "none"."""
+    place = next(
+        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+    start = 0 if place < _SHOWN * 2 // 3 else place - _SHOWN // 3
+
+    def shown(text: str) -> str:
+        cut = text[start : start + _SHOWN]
+        return f"'{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(text) else ''}'" if text else "none"
+
+    return shown(first), shown(second)
 
 
 def _string(value: object, what: str) -> str:
