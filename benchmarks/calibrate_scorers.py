@@ -41,7 +41,7 @@ from bncl_pyg.scorers import (
 SET = "wordnet-hypernyms"
 LABELS, TEXTS, LEAST = 150, 2000, 20
 """How many labels are drawn of those with at least so many training texts, and how many of their texts."""
-PAIRED = 200
+PAIRED = 40
 """How many texts the cross-encoder reads, which is slow."""
 PARTS = ("light", "bge", "colbert", "fast", "ms-marco")
 

@@ -1,6 +1,5 @@
 """`BNCLClassifier`: scikit-learn's face. It turns texts into features, has a recipe fit a model, and asks the model."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -16,7 +15,8 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, Predictions, score_texts
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.priors import Priors
-from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer, is_here, load_scorer, reload_options
+from bncl_pyg.predictor import Predictor, open_scorer
+from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer
 from bncl_pyg.training import (
     Annotated,
     Progress,
@@ -31,8 +31,6 @@ from bncl_pyg.training import (
 
 if TYPE_CHECKING:
     from bncl_pyg.graph import SignedLabelGraph
-
-log = logging.getLogger(__name__)
 
 
 class _LazyAttribute:
@@ -181,15 +179,7 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
     def predictions(self, texts: Any) -> Predictions:
         """Return decisions, probabilities and scores at once; see `predict` for the texts."""
         check_is_fitted(self, "model_")
-        texts = texts if isinstance(texts, Features) else Corpus.of(texts)
-        if not len(texts):
-            return Predictions.none(len(self.labels_), self.candidates_)
-        features = texts if isinstance(texts, Features) else self._featurize(texts, predicting=True)
-        self.labels_.check_same(features.labels, "the model", "the features")
-        if features.scorer != self.scorer_config_:
-            log.warning("These features were made by another scorer than the ones that the model was trained on.")
-        predicted: Predictions = self.model_.predict(features)
-        return predicted
+        return self._predictor().predictions(texts)
 
     def predict(self, texts: Any) -> Any:
         """Return which labels each text has; boolean, (texts, labels), sparse where texts have candidates.
@@ -232,14 +222,13 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_rows(self, texts: Any) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
-        texts = texts if isinstance(texts, Features) else Corpus.of(texts)
-        yield from self.predictions(texts).rows(texts.ids, self.labels_.names)
+        check_is_fitted(self, "model_")
+        yield from self._predictor().rows(texts)
 
     def save_pretrained(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write the model as a folder that is whole or absent: safetensors and JSON only."""
         check_is_fitted(self, "model_")
-        values = {entry.name: getattr(self, f"{entry.name}_") for entry in fields(TrainedModel)}
-        TrainedModel(**values).save(Path(path), overwrite=overwrite)
+        self._trained().save(Path(path), overwrite=overwrite)
 
     @classmethod
     def from_pretrained(
@@ -273,42 +262,38 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         if self.device is not None:
             self.model_.to(self.device)
 
-    def _featurize(self, texts: Any, *, predicting: bool = False) -> Features:
-        """Return texts scored in memory, as those of the training were if this is a prediction."""
+    def _featurize(self, texts: Any) -> Features:
+        """Return training texts scored in memory."""
         corpus = Corpus.of(texts)
-        if not predicting:
-            if self.labels is None:
-                raise InputError("Training on texts needs labels; features know theirs.")
-            return score_texts(corpus, LabelSet.of(self.labels), self._load_scorer(), self.template)
-        scorer = self._load_scorer()
-        # What another scorer computed of the labels would be nonsense beside this one's vectors of the texts.
-        is_same = {**scorer.config(), "template": self.template} == self.scorer_config_
-        tensors = self.label_tensors_ if is_same else None
-        return score_texts(
-            corpus, self.labels_, scorer, self.template, candidates=self.candidates_, label_tensors=tensors
-        )
-
-    def _load_scorer(self) -> Scorer:
-        """Return what reads texts, which is loaded once."""
-        if not isinstance(self.scorer, str):
-            return load_scorer(self.scorer)
-        if not is_here(self.scorer):
-            raise InputError(
-                f"The scorer '{self.scorer}', which the texts are to be read by, is not here; say where it lies with "
-                f'scorer="FOLDER", or give features instead of texts.'
-            )
-        options = reload_options(getattr(self, "scorer_config_", {}))
-        key = self.scorer, self.device, tuple(sorted(options.items()))
+        if self.labels is None:
+            raise InputError("Training on texts needs labels; features know theirs.")
+        key = self.scorer, self.device
         loaded: tuple[Any, Scorer] | None = getattr(self, "_loaded_scorer", None)
         if loaded is None or loaded[0] != key:
-            loaded = key, load_scorer(self.scorer, device=self.device, **options)
-            self._loaded_scorer = loaded
-        return loaded[1]
+            self._loaded_scorer = loaded = key, open_scorer(self.scorer, self.device, {})
+        return score_texts(corpus, LabelSet.of(self.labels), loaded[1], self.template)
+
+    def _trained(self) -> TrainedModel:
+        """Return what was learned."""
+        # As it is, not by the attribute: the graph of a loaded model is made only when it is asked for.
+        return TrainedModel(**{entry.name: vars(self)[f"{entry.name}_"] for entry in fields(TrainedModel)})
+
+    def _predictor(self) -> Predictor:
+        """Return what answers, which keeps its scorer."""
+        key = self.model_, self.scorer, self.device
+        made: tuple[Any, Predictor] | None = getattr(self, "_made_predictor", None)
+        if made is None or any(one is not other for one, other in zip(made[0], key, strict=True)):
+            loaded = getattr(self, "_loaded_scorer", None)
+            known = loaded is not None and loaded[0] == (self.scorer, self.device)
+            scorer = loaded[1] if known else self.scorer
+            self._made_predictor = made = key, Predictor(self._trained(), scorer, self.device)
+        return made[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: all but the loaded scorer, which is loaded again when it is needed."""
         state = dict(super().__getstate__())
         state.pop("_loaded_scorer", None)
+        state.pop("_made_predictor", None)
         return state
 
     def __sklearn_tags__(self) -> Any:

@@ -1,9 +1,18 @@
 """`bncl featurize`."""
 
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from bncl_pyg.corpus import LabelSet
+    from bncl_pyg.scorers import Scorer
+
+SAMPLE = 1000
+"""How many texts are looked at to say what reading them costs."""
 
 
 def featurize(
@@ -13,17 +22,41 @@ def featurize(
     scorer: Annotated[
         str,
         typer.Option(
-            metavar="embedded|FOLDER|HUB-NAME",
-            help="The language model: 'embedded' is all-MiniLM-L6-v2 with a small NLI head; or any Hugging Face NLI "
-            "classifier or sentence encoder, as a folder or by name, such as facebook/bart-large-mnli.",
+            metavar="strong|light|fast|FOLDER|HUB-NAME",
+            help="The language model: 'strong' joins three small encoders, 'light' is the smallest of them, 'fast' has "
+            "static vectors (thousands of texts a second); or any Hugging Face NLI classifier, sentence encoder or "
+            "model2vec folder, as a folder or by name; or several of these joined by '+'.",
         ),
-    ] = "embedded",
-    template: Annotated[str, typer.Option(help="How a label becomes a hypothesis.")] = "This is about {}.",
+    ] = "strong",
+    template: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How a label becomes a hypothesis, 'This is about {}.' if not given; several are averaged.",
+            show_default=False,
+        ),
+    ] = None,
     candidates: Annotated[
         int | None,
         typer.Option(min=1, metavar="M", help="Keep only the M best labels of each text; all, if not given."),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(min=8, help="How much of a text is read.")] = 128,
+    rerank: Annotated[
+        bool,
+        typer.Option(
+            "--rerank",
+            help="Have a cross-encoder read each text beside its candidates, too: better for topics, not for emotions.",
+        ),
+    ] = False,
+    reranker: Annotated[
+        str, typer.Option(metavar="ms-marco|FOLDER|HUB-NAME", help="For --rerank: which cross-encoder.")
+    ] = "ms-marco",
+    max_tokens: Annotated[int, typer.Option(min=8, help="How many tokens of a text are read at a time.")] = 128,
+    windows: Annotated[
+        int, typer.Option(min=1, help="How many overlapping windows of that size are read of a long text at most.")
+    ] = 1,
+    html: Annotated[
+        Literal["auto", "strip", "keep"],
+        typer.Option(help="What happens to HTML: stripped where a text is mostly markup, always, or never."),
+    ] = "auto",
     label_map: Annotated[
         str | None,
         typer.Option(
@@ -33,9 +66,9 @@ def featurize(
         ),
     ] = None,
     backend: Annotated[
-        Literal["torch", "onnx", "onnx-int8"],
-        typer.Option(help="What runs the model; onnx and onnx-int8 are faster and need the extra onnx."),
-    ] = "torch",
+        Literal["torch", "onnx", "onnx-int8"] | None,
+        typer.Option(help="What runs the model; the fastest that it can be computed with, if not given."),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option(help="Where torch runs the model: cpu, cuda, cuda:1, mps; an accelerator if there is one."),
@@ -49,27 +82,61 @@ def featurize(
 ) -> None:
     """Score every text against every label.
 
-    A run that was stopped, even by force, goes on when the same command is given again; later texts and labels are
-    added.
+    A run that was stopped, even by force, goes on when the same command is given again; later texts, labels and parts
+    of a scorer are added.
     """
-    from bncl_pyg.corpus import LabelSet, stream_texts
+    from bncl_pyg.corpus import LabelSet, TextCleaner, stream_texts
+    from bncl_pyg.errors import InputError
     from bncl_pyg.features import featurize as run
-    from bncl_pyg.scorers import load_scorer, ranker_for
+    from bncl_pyg.scorers import (
+        MULTILINGUAL,
+        TEMPLATE,
+        load_scorer,
+        ranker_for,
+        reads_english_only,
+        with_reranker,
+    )
 
     from .show import texts_bar
 
+    if rerank and candidates is None:
+        raise InputError("--rerank reads each text beside its candidates: say how many with --candidates M.")
     label_set = LabelSet.read(labels)
-    chosen = load_scorer(scorer, max_tokens=max_tokens, label_map=label_map, backend=backend, device=device)
+    cleaner = TextCleaner(html)
+    passes = 0
+
+    def cleaned() -> Iterator[tuple[str, str]]:
+        nonlocal passes
+        passes += 1
+        # Texts are gone through more than once, but counted in the first turn.
+        clean = cleaner if passes == 1 else cleaner.clean
+        return ((identifier, clean(text)) for identifier, text in stream_texts(texts))
+
+    # A missing file is told before a model is loaded.
+    sample = [cleaner.clean(text) for _, text in islice(stream_texts(texts), SAMPLE)]
+    chosen = load_scorer(
+        scorer,
+        max_tokens=max_tokens,
+        windows=windows,
+        label_map=None if rerank and reranker != "ms-marco" else label_map,
+        backend=backend,
+        device=device,
+    )
     ranker = None if candidates is None else ranker_for(chosen, device)
+    if rerank:
+        chosen = with_reranker(chosen, reranker, max_tokens=max_tokens, label_map=label_map)
+    _tell_cost(chosen, sample, windows)
+    _tell_labels(chosen, label_set)
+    templates = template or [TEMPLATE]
     with texts_bar() as (start, progress, aside):
         done = run(
-            lambda: stream_texts(texts),
+            cleaned,
             label_set,
             chosen,
             out,
             ranker=ranker,
             candidates=candidates,
-            template=template,
+            template=templates[0] if len(templates) == 1 else templates,
             dtype=dtype,
             fresh=fresh,
             start=start,
@@ -79,9 +146,41 @@ def featurize(
     typer.echo(
         f"{out}: {done.texts} texts × {done.labels} labels; {done.scored_blocks} of {done.blocks} blocks scored now."
     )
+    if cleaner.stripped:
+        typer.echo(
+            f"{cleaner.stripped} texts are HTML, of which the text was read (--html keep reads the markup, too)."
+        )
+    if cleaner.foreign and reads_english_only(chosen):
+        typer.echo(
+            f"{cleaner.foreign} texts do not look like English, which is all that '{scorer}' was trained on; for other "
+            f"languages pass a multilingual encoder, such as --scorer {MULTILINGUAL}."
+        )
+    if done.cut:
+        typer.echo(f"{done.cut} of {done.read} texts were cut at their end, which more --windows would read.")
     if done.recall is not None:
         yes = "" if done.recall.entailed is None else f"{done.recall.entailed:.1%} of the labels that it entails and "
         typer.echo(
             f"On {done.recall.texts} texts scored in full, the {candidates} candidates hold {yes}"
             f"{done.recall.best:.1%} of the 5 best."
         )
+
+
+def _tell_cost(scorer: "Scorer", sample: list[str], windows: int) -> None:
+    """Say how long the texts are, and what reading them takes, before it starts."""
+    reading = scorer.reading(sample)
+    if reading is None or not reading.longer:
+        return
+    share = f"{reading.longer:.0%} of {reading.texts} texts looked at are longer than a window"
+    if windows == 1:
+        typer.echo(f"{share}: only their beginning is read; --windows 4 would read more.", err=True)
+        return
+    cut = f", and {reading.cut:.0%} are cut after the last" if reading.cut else ""
+    typer.echo(f"{share}: {reading.windows:.1f} windows a text are read, as many times the work{cut}.", err=True)
+
+
+def _tell_labels(scorer: "Scorer", labels: "LabelSet") -> None:
+    """Say in at most two lines what is wrong with the labels' names."""
+    from bncl_pyg.label_check import quick_findings, worst_findings
+
+    for line in worst_findings(quick_findings(labels, scorer), 2):
+        typer.echo(line, err=True)

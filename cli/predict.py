@@ -1,7 +1,7 @@
 """`bncl predict`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,6 +21,10 @@ def predict(
     scorer: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
     ] = None,
+    html: Annotated[
+        Literal["auto", "strip", "keep"],
+        typer.Option(help="What happens to HTML, as for 'bncl featurize'."),
+    ] = "auto",
     device: Annotated[
         str | None, typer.Option(help="Where scorer and model run, such as cuda; an accelerator, if there is one.")
     ] = None,
@@ -31,26 +35,27 @@ def predict(
     """
     import numpy as np
 
-    from bncl_pyg.corpus import Corpus
-    from bncl_pyg.estimator import BNCLClassifier
+    from bncl_pyg.corpus import Corpus, TextCleaner
     from bncl_pyg.features import read_features
     from bncl_pyg.persistence import write_jsonl
+    from bncl_pyg.predictor import Predictor
 
     from .outputs import check_output
     from .show import texts_bar
 
     check_output(out, model, texts)
-    classifier = BNCLClassifier.from_pretrained(model, scorer=scorer, device=device)
+    predictor = Predictor.load(model, scorer=scorer, device=device)
     given = Corpus.read(texts) if texts.is_file() else read_features(texts)
     parts = [given]
     if isinstance(given, Corpus):
+        given = Corpus(given.ids, tuple(map(TextCleaner(html).clean, given.texts)))
         starts = range(0, max(len(given), 1), TEXTS_AT_ONCE)
         parts = [given.rows(np.arange(start, min(start + TEXTS_AT_ONCE, len(given)))) for start in starts]
     rows = []
     with texts_bar("predicting") as (start, progress, _):
         start(len(given), 0)
         for part in parts:
-            for row in classifier.predict_rows(part):
+            for row in predictor.rows(part):
                 rows.append(row)
                 progress(1)
     write_jsonl(out, iter(rows))

@@ -16,7 +16,7 @@ train = Corpus.read(demo_folder() / "train.jsonl.gz", labels).rows(np.arange(320
 test = Corpus.read(demo_folder() / "test.jsonl.gz", labels).rows(np.arange(100))
 
 # The language model reads each text once. `fit` and `predict` take texts as well, and score them themselves.
-scorer = load_scorer("embedded")
+scorer = load_scorer("light")
 train_features, test_features = (score_texts(corpus, labels, scorer) for corpus in (train, test))
 
 # The labels of every sixth text; None says that nobody annotated the text, which is not the same as no label.

@@ -28,7 +28,7 @@ texts = tuple(FRAMES[place % len(FRAMES)].format(names[place]) for place in draw
 corpus = Corpus(tuple(map(str, range(len(texts)))), texts)
 
 # A label that is not among a text's candidates is unknown, not false.
-features = score_texts(corpus, labels, load_scorer("embedded"), candidates=CANDIDATES)
+features = score_texts(corpus, labels, load_scorer("light"), candidates=CANDIDATES)
 print(f"{len(labels):,} labels, {len(texts)} texts: {features.entailment.numel():,} scores")
 
 # Beyond 2,000 labels the graph that is built by default joins each label with its 10 nearest and 10 farthest.

@@ -1,5 +1,6 @@
 """What the user has: texts and labels."""
 
+from bncl_pyg.corpus.cleaner import TextCleaner
 from bncl_pyg.corpus.labels import LabelSet, digest
 from bncl_pyg.corpus.language import looks_english
 from bncl_pyg.corpus.markup import is_mostly_markup, strip_markup
@@ -13,6 +14,7 @@ __all__ = [
     "Corpus",
     "LabelSet",
     "PublicDataSet",
+    "TextCleaner",
     "annotation_matrix",
     "digest",
     "is_mostly_markup",

@@ -32,7 +32,8 @@ class Features:
         words: how often each text has a word of each bucket, where that was counted; sparse, (texts, buckets).
         candidates: where only each text's best labels were scored, which these are, ascending; (texts, candidates). Any
             other label is unknown for the text, not false.
-        label_tensors: what the scorer computed of the labels' hypotheses alone (`Scorer.encode_labels`), if it was kept.
+        label_tensors: what the scorer computed of the labels' hypotheses alone (`Scorer.encode_labels`), if it was
+            kept.
         parts: where the scorer is an ensemble and it was asked for, entailment and contradiction of each of its parts,
             (2, texts, labels): views of the same pairs.
     """

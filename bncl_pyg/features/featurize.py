@@ -12,10 +12,11 @@ from torch import Tensor
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.features.store import Dtype, FeatureStore, Span, TextIndex, text_hash, writing
-from bncl_pyg.features.words import BUCKETS, word_counts
+from bncl_pyg.features.store import Dtype, FeatureStore, Span, TextIndex, scorer_configs, text_hash, writing
+from bncl_pyg.features.words import BUCKETS, HASH, word_counts
 from bncl_pyg.scorers import (
     TEMPLATE,
+    EnsembleScorer,
     Hypothesis,
     Progress,
     Scorer,
@@ -49,6 +50,10 @@ class Featurized:
     labels: int
     scored_blocks: int
     blocks: int
+    read: int
+    """How many texts were read now."""
+    cut: int
+    """How many of these have an end that was not read."""
     recall: CandidateRecall | None
 
 
@@ -92,14 +97,14 @@ def featurize(
         ids.append(identifier)
         hashes.append(text_hash(text))
     config: dict[str, Any] = {"kind": "dense" if candidates is None else "sparse", "dtype": dtype, "template": template}
-    config |= {"scorer": scorer.config(), "word_buckets": BUCKETS}
+    config |= {"scorer": scorer.config(), "word_buckets": BUCKETS, "word_hash": HASH}
     if candidates is not None:
         config |= {"candidates": candidates, "ranker": (ranker or scorer).config()}
     with writing(path, config, TextIndex(tuple(ids), tuple(hashes)), labels, scorer.block_texts, fresh=fresh) as store:
         hypotheses = hypotheses_of(store.labels.phrases(), template)
         parts = scorer_parts(scorer)
         _use_labels(store, parts, hypotheses, labels_progress)
-        work = _Work(store, parts, ranker or scorer, hypotheses, candidates)
+        work = _Work(store, parts, _chooser(store.config.get("ranker"), ranker or scorer), hypotheses, candidates)
         missing = store.missing()
         todo: dict[Span, list[Span]] = {rows: [] for rows in store.grid.rows}
         for rows, columns in missing:
@@ -115,6 +120,7 @@ def featurize(
         }
         if start is not None:
             start(len(ids), len(ids) - sum(rows[1] - rows[0] for rows in todo))
+        read = cut = 0
         for rows, content in _grouped(texts(), store, todo):
             for columns in todo[rows]:
                 work.do(rows, columns, content)
@@ -125,10 +131,22 @@ def featurize(
                     store.put_vectors(rows, name, vectors)
             if rows in unread:
                 store.put_texts(rows, word_counts(content))
+            reading = scorer.reading(content)
+            read += len(content)
+            cut += 0 if reading is None else round(reading.cut * len(content))
             if progress is not None:
                 progress(rows[1] - rows[0])
         recall = None if candidates is None else work.recall(texts)
-        return Featurized(len(ids), len(labels), len(missing), sum(1 for _ in store.grid.blocks()), recall)
+        return Featurized(len(ids), len(labels), len(missing), sum(1 for _ in store.grid.blocks()), read, cut, recall)
+
+
+def _chooser(config: dict[str, Any] | None, ranker: Scorer) -> Scorer:
+    """Return who chose a store's candidates: the ranker, or those of its parts that there were then."""
+    if config is None or config == ranker.config():
+        return ranker
+    parts = scorer_parts(ranker)
+    there = {name: parts[name] for name in scorer_configs(config)}
+    return EnsembleScorer(there, str(config["name"])) if len(there) > 1 else next(iter(there.values()))
 
 
 def _use_labels(

@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 from scipy.sparse import csr_array, diags_array
-from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 ITERATIONS = 3
@@ -41,6 +40,9 @@ class LSA(torch.nn.Module):
             rank: how many axes, at most.
             min_texts: a bucket of words counts from so many texts on.
         """
+        # scikit-learn takes seconds to import, and a prediction does not need it.
+        from sklearn.utils.extmath import randomized_svd
+
         texts = counts.shape[0]
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
         buckets = np.flatnonzero(frequency >= min_texts)

@@ -5,7 +5,8 @@
                                            texts and labels that it counts, and of the manifest itself
       texts.jsonl                          {"id", "sha256"} in the order of the rows
       labels.jsonl                         {"label", "description", …} in the order of the columns
-      block-r00000000-c000000-PART.safetensors  "entailment" and "contradiction", (rows, columns), of a part of the scorer
+      block-r00000000-c000000-PART.safetensors
+                                           "entailment" and "contradiction", (rows, columns), of a part of the scorer
       label-c00000000-PART.safetensors     what that part computes of the labels' hypotheses: "vectors" (labels,
                                            dimensions), or "tokens" and "lengths"
       vectors-r00000000-PART.safetensors   "vectors" (rows, dimensions) of that part's encoder, if it has one
@@ -325,12 +326,16 @@ def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSe
     changed = sorted(key for key in config if config[key] != stored.config.get(key))
     if "scorer" in changed and _only_adds_parts(stored.config["scorer"], config["scorer"]):
         changed.remove("scorer")
+    if "ranker" in changed and _only_adds_parts(stored.config.get("ranker", {}), config["ranker"]):
+        # Candidates stay those that they are, and whoever chose them goes on choosing.
+        changed.remove("ranker")
+        config = {**config, "ranker": stored.config["ranker"]}
     if changed:
         raise InputError(_made_otherwise(path, changed, stored.config, config))
     texts = _added(path, "text", "text", stored.index.as_dict(), index.as_dict())
     new_texts = TextIndex(tuple(texts), tuple(texts.values()))
-    descriptions = _added(path, "label", "description of label", stored.labels.as_dict(), labels.as_dict())
-    new_labels = LabelSet(tuple(descriptions), tuple(descriptions.values()))
+    added = set(_added(path, "label", "description of label", stored.labels.meanings(), labels.meanings()))
+    new_labels = _some_labels(labels, [place for place, name in enumerate(labels.names) if name in added])
     if len(stored.labels) and len(new_labels) and config["kind"] == "sparse":
         raise InputError(
             f"{path} holds the best candidates among {len(stored.labels)} labels, and label '{new_labels.names[0]}' "
@@ -351,6 +356,15 @@ def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSe
     return store
 
 
+def _some_labels(labels: LabelSet, places: Sequence[int]) -> LabelSet:
+    synonyms = [labels.synonyms[place] for place in places] if labels.synonyms else ()
+    return LabelSet(
+        tuple(labels.names[place] for place in places),
+        tuple(labels.descriptions[place] for place in places),
+        tuple(synonyms),
+    )
+
+
 def _only_adds_parts(there: dict[str, Any], given: dict[str, Any]) -> bool:
     """Return whether a scorer has all parts of the one that made a store, and perhaps more."""
     wanted = scorer_configs(given)
@@ -359,15 +373,12 @@ def _only_adds_parts(there: dict[str, Any], given: dict[str, Any]) -> bool:
 
 def _made_otherwise(path: Path, changed: list[str], there: dict[str, Any], given: dict[str, Any]) -> str:
     """Say what a store was made with that is not what is given now."""
-    what = ", ".join(changed)
+    rest = [name for name in changed if name != "scorer"]
+    what = [f"another {', '.join(rest)}"] if rest else []
     if "scorer" in changed:
-        names = [str(config["scorer"].get("name")) for config in (there, given)]
-        differs = f"the scorer '{names[0]}'" if names[0] != names[1] else f"another configuration of '{names[0]}'"
-        what = ", ".join([f"{differs}, not '{names[1]}'" if names[0] != names[1] else differs, *changed[:0]])
-        rest = [name for name in changed if name != "scorer"]
-        what += f", and another {', '.join(rest)}" if rest else ""
-        return f"{path} was made with {what}; start anew with fresh=True, or choose another name."
-    return f"{path} was made with another {what}; start anew with fresh=True, or choose another name."
+        old, new = (str(config["scorer"].get("name")) for config in (there, given))
+        what.insert(0, f"another configuration of '{old}'" if old == new else f"the scorer '{old}', not '{new}'")
+    return f"{path} was made with {', and '.join(what)}; start anew with fresh=True, or choose another name."
 
 
 def _added(path: Path, what: str, changed: str, there: dict[str, str], given: dict[str, str]) -> dict[str, str]:
@@ -390,7 +401,7 @@ def _open(path: Path) -> FeatureStore:
     labels = LabelSet.read(path / LABELS) if columns and (path / LABELS).is_file() else LabelSet((), ())
     # A run that was killed while it added texts or labels may have left longer lists: the manifest counts.
     index = TextIndex(index.ids[:texts], index.hashes[:texts])
-    labels = LabelSet(labels.names[:columns], labels.descriptions[:columns])
+    labels = _some_labels(labels, range(min(columns, len(labels))))
     grid = Grid(*([(first, last) for first, last in manifest[axis]] for axis in ("rows", "columns")))
     own = {"format", "version", "shape", "rows", "columns", "lists", "files"}
     config = {key: value for key, value in manifest.items() if key not in own}
@@ -533,7 +544,8 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
         raise InputError(f"{path} already exists; choose another name, or replace it with overwrite=True.")
     scorer = dict(features.scorer)
     template = scorer.pop("template", "")
-    # What an ensemble's parts said is not kept with features in memory: the store has one part, what they said together.
+    # What an ensemble's parts said is not kept with features in memory: the store has one part, what they said
+    # together.
     part = str(scorer.get("name") or "scores")
     if "parts" in scorer:
         scorer = {"name": part, "joined": scorer["parts"]}

@@ -1,20 +1,32 @@
 """Which words a text has, without keeping the words: counts in numbered buckets."""
 
+import re
 from collections.abc import Sequence
+from zlib import crc32
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import HashingVectorizer
 
 BUCKETS = 2**18
 """Into how many buckets words are hashed; a store's manifest says it as `word_buckets`."""
+HASH = "crc32"
+"""How words are hashed; a store's manifest says it as `word_hash`."""
+WORD = re.compile(r"\b\w\w+\b")
 
 
 def word_counts(texts: Sequence[str], buckets: int = BUCKETS) -> csr_array:
     """Return how often each text has a word of each bucket; float32, (texts, buckets)."""
-    if not len(texts):
-        return csr_array((0, buckets), dtype=np.float32)  # scikit-learn's counter needs a text
-    counter = HashingVectorizer(n_features=buckets, alternate_sign=False, norm=None, dtype=np.float32)
-    counts = csr_array(counter.transform(texts))
-    counts.sum_duplicates()
-    return counts
+    places: dict[str, int] = {}
+    columns, counts, starts = [], [], [0]
+    for text in texts:
+        found: dict[int, int] = {}
+        for word in WORD.findall(text.lower()):
+            place = places.get(word)
+            if place is None:
+                place = places[word] = crc32(word.encode()) % buckets
+            found[place] = found.get(place, 0) + 1
+        columns.extend(sorted(found))
+        counts.extend(found[place] for place in sorted(found))
+        starts.append(len(columns))
+    content = np.array(counts, dtype=np.float32), np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int64)
+    return csr_array(content, shape=(len(texts), buckets))

@@ -2,7 +2,7 @@
 
 The usual export keeps a hundred small operators a layer. Here a layer is four products with dynamic 8-bit inputs, one
 fused attention, one GELU and two normalisations, which is all that a CPU needs to do; where only a text's first token
-is read (`[CLS]`), the last layer computes that token alone. Making it takes a second and neither torch nor transformers.
+is read (`[CLS]`), the last layer computes that token alone. Making it takes a second, and no transformers.
 """
 
 import re
@@ -98,9 +98,15 @@ def read_bert(folder: Path) -> BertWeights:
     """Read the weights of a BERT encoder from `model.safetensors` or, 8-bit, from `model.onnx`."""
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else SMALL_BERT
     if (folder / "model.safetensors").is_file():
-        from safetensors.numpy import load_file
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
 
-        floats = {_plain(name): tensor for name, tensor in load_file(folder / "model.safetensors").items()}
+        try:
+            tensors = load_file(folder / "model.safetensors")
+        except SafetensorError as error:
+            raise InputError(f"{folder / 'model.safetensors'} is not a safetensors file ({error}).") from None
+        # Half precision, which NumPy knows one sort of, becomes single.
+        floats = {_plain(name): tensor.float().numpy() for name, tensor in tensors.items()}
         return _checked(folder, BertWeights(config, floats))
     return _checked(folder, _read_onnx(folder / "model.onnx", config))
 

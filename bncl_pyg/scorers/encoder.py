@@ -243,10 +243,7 @@ class _TorchStates:
             inputs = {name: torch.from_numpy(part).to(self._device) for name, part in batch.items()}
             if "token_type_ids" in self._names:
                 inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
-            if self._called == "dict":
-                states = self._model(inputs)
-            else:
-                states = self._model(**inputs).last_hidden_state
+            states = self._model(inputs) if self._called == "dict" else self._model(**inputs).last_hidden_state
             done(number, states.float().cpu().numpy())
 
 

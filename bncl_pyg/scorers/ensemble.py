@@ -81,7 +81,7 @@ class EnsembleScorer:
             total = torch.zeros(len(block), len(hypotheses))
             for ranker in rankers:
                 cosines = ranker.remembered(block) @ ranker.label_vectors(hypotheses).t()
-                total += (cosines - cosines.mean()) / cosines.std().clamp_min(TINY)
+                total += (cosines - cosines.mean()) / cosines.std(correction=0).clamp_min(TINY)
             best.append(best_candidates(total, k))
         return torch.cat(best) if best else torch.zeros(0, k, dtype=torch.int64)
 

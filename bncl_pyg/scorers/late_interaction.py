@@ -90,10 +90,12 @@ class LateInteractionScorer:
         Wordings of one hypothesis follow each other: s is then the mean over the tokens of all of them.
         """
         wordings = [wording for one in hypotheses for wording in wordings_of(one)]
-        vectors = self._of_hypotheses.token_vectors(wordings)
+        vectors = self._of_hypotheses.token_vectors(wordings or [""])
         counts = iter(vectors)
         lengths = [sum(len(next(counts)) for _ in wordings_of(one)) for one in hypotheses]
-        return {"tokens": torch.cat(vectors).half(), "lengths": torch.tensor(lengths)}
+        # Of no hypothesis at all, how long a vector is is still known.
+        tokens = torch.cat(vectors)[: sum(lengths)].half()
+        return {"tokens": tokens, "lengths": torch.tensor(lengths, dtype=torch.int64)}
 
     def use_labels(self, hypotheses: Sequence[Hypothesis], tensors: Mapping[str, Tensor]) -> None:
         """Take hypotheses' token vectors; see `Scorer`."""

@@ -10,15 +10,17 @@ from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
 from bncl_pyg.scorers.ensemble import EnsembleScorer
 from bncl_pyg.scorers.head import COSINE_MIDDLE, COSINE_SCALE, CosineHead, embedded_head
 from bncl_pyg.scorers.pretrained import BGE, COLBERT, EMBEDDED_SHA256, MARCO, POTION
-from bncl_pyg.scorers.scorer import MAX_TOKENS, WINDOWS, Scorer
+from bncl_pyg.scorers.scorer import MAX_TOKENS, WINDOWS, Scorer, scorer_parts
 
 STRONG, LIGHT, FAST = "strong", "light", "fast"
 RERANKER = "ms-marco"
 STRONG_PARTS = (LIGHT, "bge", "colbert")
+MULTILINGUAL = "intfloat/multilingual-e5-small"
+"""A sentence encoder on the hub for texts in other languages than English: none of that size installs by name."""
 HEADS = {
-    "bge": (20.0, 0.6),
-    "colbert": (20.0, 0.6),
-    FAST: (10.0, 0.3),
+    "bge": (15.254, 0.6724),
+    "colbert": (31.952, 0.8056),
+    FAST: (7.416, 0.3005),
     RERANKER: (0.5, 0.0),
 }
 """Scale and middle of the scores of known models, so that one unit of log-odds means the same in all of them; chosen by
@@ -63,14 +65,19 @@ def load_scorer(
         return name
     options = _Options(max_tokens, windows, label_map, backend, device, cosine_scale, cosine_middle)
     if name == STRONG:
+        if label_map is not None:
+            raise InputError(f"'{name}' has no outputs that a label map could name.")
         return EnsembleScorer({part: options.load(part) for part in STRONG_PARTS}, STRONG)
     if "+" not in name or Path(name).is_dir():
         return options.load(name)
     wanted = [part for word in name.split("+") for part in (STRONG_PARTS if word == STRONG else (word,))]
-    for part in wanted:
-        if not part or wanted.count(part) > 1:
-            raise InputError(f"The scorer '{name}' must join different names with '+'.")
-    return EnsembleScorer({_shown(part): options.load(part) for part in wanted}, "+".join(map(_shown, wanted)))
+    shown = [_shown(part) for part in wanted]
+    if "" in wanted or len(set(shown)) < len(shown):
+        raise InputError(f"The scorer '{name}' must join different names with '+'.")
+    parts = {_shown(part): options.load(part, joined=True) for part in wanted}
+    if label_map is not None and not any("label_map" in part.config() for part in parts.values()):
+        raise InputError(f"'{name}' has no outputs that a label map could name.")
+    return EnsembleScorer(parts, "+".join(map(_shown, name.split("+"))))
 
 
 def with_reranker(
@@ -113,7 +120,8 @@ class _Options:
         self.backend, self.device = backend, device
         self.cosine = cosine_scale, cosine_middle
 
-    def load(self, name: str) -> Scorer:
+    def load(self, name: str, *, joined: bool = False) -> Scorer:
+        """Load one scorer; `joined` to others, it leaves a label map to those that have use for it."""
         known: dict[str, Callable[[], Scorer]] = {
             LIGHT: self._light,
             "bge": self._bge,
@@ -122,10 +130,10 @@ class _Options:
             RERANKER: self._reranker,
         }
         if name in known:
-            if self.label_map is not None:
+            if self.label_map is not None and not joined:
                 raise InputError(f"'{name}' has no outputs that a label map could name.")
             return known[name]()
-        return self._from_folder(name)
+        return self._from_folder(name, joined=joined)
 
     def _light(self) -> Scorer:
         return embedded_scorer(self.max_tokens, self.backend, self.device, windows=self.windows)
@@ -159,7 +167,7 @@ class _Options:
 
         return RelevanceScorer(MARCO.local(), CosineHead.symmetric(*HEADS[RERANKER]), RERANKER, self.max_tokens)
 
-    def _from_folder(self, name: str) -> Scorer:
+    def _from_folder(self, name: str, *, joined: bool) -> Scorer:
         from bncl_pyg.scorers.static import is_static
 
         folder = local_folder(name, "a language model", NEEDED)
@@ -177,7 +185,7 @@ class _Options:
                 backend=self.backend or "torch",
                 device=self.device,
             )
-        if self.label_map is not None:
+        if self.label_map is not None and not joined:
             raise InputError(f"{name} is a sentence encoder, which has no outputs that a label map could name.")
         from bncl_pyg.scorers.encoder import SentenceEncoder
 
@@ -190,11 +198,7 @@ class _Options:
 def reload_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return with which options `load_scorer` sets a scorer up as the one with this configuration was."""
     if "parts" in config:
-        # All parts were loaded with the same options, as far as they have them.
-        merged: dict[str, Any] = {}
-        for part in config["parts"].values():
-            merged = {**reload_options(part), **merged}
-        return {key: value for key, value in merged.items() if not key.startswith("cosine")}
+        return _joint_options(config["parts"])
     names = ("max_tokens", "windows", "backend", "cosine_scale", "cosine_middle")
     options = {key: config[key] for key in names if key in config}
     if "label_map" in config:
@@ -202,10 +206,31 @@ def reload_options(config: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
+def _joint_options(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the options that all parts were loaded with, as far as each of them has use for them."""
+    options: dict[str, Any] = {}
+    for name, config in parts.items():
+        own = reload_options(config)
+        # The known ones have a scale of their own.
+        options = {key: value for key, value in own.items() if name not in HEADS or "cosine" not in key} | options
+    if "max_tokens" in options:
+        # A model that cannot read as many has fewer.
+        options["max_tokens"] = max(config.get("max_tokens", 0) for config in parts.values())
+    if len({config["backend"] for config in parts.values() if "backend" in config}) > 1:
+        # Each part chose its own.
+        del options["backend"]
+    return options
+
+
+def reads_english_only(scorer: Scorer) -> bool:
+    """Return whether a scorer is made of the known models, which were trained on English texts."""
+    return all(name in (FAST, RERANKER, *STRONG_PARTS) for name in scorer_parts(scorer))
+
+
 def is_here(name: str) -> bool:
     """Return whether a scorer can be looked for by this name: a known one, a folder, or a name on the hub."""
     known = {STRONG, RERANKER, FAST, *STRONG_PARTS}
-    return all(part in known or "/" in part or Path(part).is_dir() for part in name.split("+"))
+    return Path(name).is_dir() or all(part in known or "/" in part or Path(part).is_dir() for part in name.split("+"))
 
 
 def embedded_scorer(

