@@ -18,6 +18,7 @@ ROOMS = (
     "corpus",
     "priors",
     "scorers",
+    "label_check",
     "sparse",
     "features",
     "graph",
