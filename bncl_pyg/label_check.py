@@ -114,7 +114,7 @@ def check_labels(
         if vectors is None:
             findings.append(_not_compared("the language model gives no vectors", "Choose one that encodes sentences."))
         else:
-            findings += _near_duplicates(labels, vectors) if compared else []
+            findings += _near_duplicates(labels, vectors, set(codes)) if compared else []
             findings += _far(labels, vectors, scorer.vectors(kept)) if kept else []
     if len(labels) > COMPARED_LABELS:
         why = f"{len(labels):,} labels are more than {COMPARED_LABELS:,}"
@@ -187,11 +187,11 @@ def _is_word(run: str, scorer: LabelReader) -> bool:
 
 def _codes(names: list[str]) -> Iterator[Finding]:
     if names:
-        what = "is a code that" if len(names) == 1 else "are codes that"
+        what = "is a code or an abbreviation" if len(names) == 1 else "are codes or abbreviations"
         yield Finding(
             "code",
             tuple(names),
-            f"{_listed(names)} {what} a language model cannot read.",
+            f"{_listed(names)} {what} that a language model may not understand.",
             "Write a description that says in words what is meant.",
             SEVERE,
         )
@@ -224,7 +224,8 @@ def _readings(labels: LabelSet) -> list[tuple[str, ...]]:
     return [tuple(sorted(phrase.casefold().strip() for phrase in phrases)) for phrases in labels.phrases()]
 
 
-def _near_duplicates(labels: LabelSet, vectors: Tensor) -> Iterator[Finding]:
+def _near_duplicates(labels: LabelSet, vectors: Tensor, codes: set[str]) -> Iterator[Finding]:
+    """Yield pairs with a very high cosine; of codes, which are alike to a language model anyway, none."""
     readings = _readings(labels)
     pairs: list[tuple[float, int, int]] = []
     for start in range(0, len(vectors), _ROWS):
@@ -233,7 +234,8 @@ def _near_duplicates(labels: LabelSet, vectors: Tensor) -> Iterator[Finding]:
         rows, columns = (torch.triu(cosines, diagonal=1) >= NEAR_COSINE).nonzero(as_tuple=True)
         near = zip(cosines[rows, columns].tolist(), rows.tolist(), columns.tolist(), strict=True)
         pairs += [(cosine, start + row, start + column) for cosine, row, column in near]
-    pairs = [pair for pair in pairs if readings[pair[1]] != readings[pair[2]]]
+    told = [name in codes for name in labels.names]
+    pairs = [(c, i, j) for c, i, j in pairs if readings[i] != readings[j] and not (told[i] or told[j])]
     pairs.sort(key=lambda pair: (-pair[0], pair[1:]))
     for cosine, first, second in pairs[:NEAR_PAIRS]:
         names = (labels.names[first], labels.names[second])
