@@ -107,7 +107,7 @@ def test_many_pairs_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = {f"name {place}": "economical reasons" + "." * place for place in range(4)}
     findings = check(labels)["near duplicates"]
     assert len(findings) == 3
-    assert "4 more pairs, of 4 labels" in findings[-1].problem
+    assert "4 more pairs mean nearly the same; 4 labels" in findings[-1].problem
     labels = {f"name {place}": f"hippo {'abc'[place // 2]}" for place in range(6)}
     findings = check(labels)["same reading"]
     assert [finding.labels for finding in findings[2:]] == [("name 4", "name 5")]
