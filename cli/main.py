@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from bncl_pyg.errors import InputError
 
-from . import data, demo, evaluate, featurize, graph, predict, train
+from . import data, demo, evaluate, featurize, graph, labels, predict, train
 
 
 class _OneSentence(TyperGroup):
@@ -54,6 +54,7 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.add_typer(graph.app, name="graph")
+app.add_typer(labels.app, name="labels")
 app.command("featurize")(featurize.featurize)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)

@@ -26,6 +26,7 @@ ROOMS = (
     "corpus",
     "priors",
     "scorers",
+    "label_check",
     "sparse",
     "features",
     "graph",
