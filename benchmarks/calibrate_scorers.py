@@ -95,10 +95,10 @@ def raw_scores(scorer: Scorer, task: Task) -> Tensor:
     if isinstance(scorer, BiEncoderScorer) and not isinstance(scorer.head, CorrectedHead):
         return scorer.cosines(task.texts, task.hypotheses)
     entailment, contradiction = scorer.score(task.texts, task.hypotheses)
-    odds = (entailment / contradiction).log()
+    odds: Tensor = (entailment / contradiction).log()
     if isinstance(scorer, RelevanceScorer):
         numbers = scorer.head.chosen
-        return odds / 2 / numbers["cosine_scale"] + numbers["cosine_middle"]
+        odds = odds / 2 / numbers["cosine_scale"] + numbers["cosine_middle"]
     return odds
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.demo import demo_folder
-from bncl_pyg.scorers import MAX_TOKENS, TEMPLATE, CrossEncoderScorer, MINILM, hypotheses_of
+from bncl_pyg.scorers import MAX_TOKENS, MINILM, TEMPLATE, CrossEncoderScorer, hypotheses_of
 
 PIPELINE = "pipeline, as people call it"
 BATCHES = (8, 16, 32)

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.plan import DEFAULT, PAPERS, SCARCE, Trial

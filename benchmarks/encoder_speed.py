@@ -25,7 +25,7 @@ import typer
 
 from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.corpus import LabelSet, stream_texts
-from bncl_pyg.scorers import TEMPLATE, SentenceEncoder, MINILM, embedded_scorer, hypotheses_of
+from bncl_pyg.scorers import MINILM, TEMPLATE, SentenceEncoder, embedded_scorer, hypotheses_of
 
 SETS = {"reuters21578": 135, "stackex-cooking": 517}
 ENCODED, PIPELINED, SCORED = 200, 1, 200

@@ -153,7 +153,7 @@ def hypernyms(data: Path, cache: Path) -> dict[str, Any]:
                 scored.append(read_features(Path(folder) / name))
     train, test = scored
     with clock.step("label graph, two pruned hops"):
-        vectors = LabelVectors(encoder.encode(labels.descriptions).numpy(), EMBEDDED)
+        vectors = LabelVectors(encoder.encode(labels.descriptions).numpy(), "embedded")
         graph = build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
     with clock.step("training"):
         classifier = BNCLClassifier(prevalence=held.priors, graph=graph).fit(train)
@@ -319,8 +319,7 @@ def serving(data: Path, cache: Path) -> dict[str, Any]:
             featurize(lambda: texts, labels, scorer, folder / "features", candidates=EPOCH_CANDIDATES)
             train = read_features(folder / "features")
         with clock.step("label graph, two pruned hops"):
-            assert train.label_vectors is not None
-            vectors = LabelVectors(train.label_vectors.numpy(), EMBEDDED)
+            vectors = LabelVectors(train.label_tensors["vectors"].numpy(), "embedded")
             graph = build_graph(labels, vectors, neighbours=NEIGHBOURS, max_neighbours=NEIGHBOURS)
         with clock.step("training"):
             classifier = BNCLClassifier(prevalence=_even_priors(len(labels)), graph=graph).fit(train)

@@ -14,8 +14,8 @@ from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, Predictions, score_texts
 from bncl_pyg.graph import LazyGraph
-from bncl_pyg.priors import Priors
 from bncl_pyg.predictor import Predictor, open_scorer
+from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer
 from bncl_pyg.training import (
     Annotated,
@@ -283,9 +283,9 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         key = self.model_, self.scorer, self.device
         made: tuple[Any, Predictor] | None = getattr(self, "_made_predictor", None)
         if made is None or any(one is not other for one, other in zip(made[0], key, strict=True)):
-            loaded = getattr(self, "_loaded_scorer", None)
+            loaded: tuple[Any, Scorer] | None = getattr(self, "_loaded_scorer", None)
             known = loaded is not None and loaded[0] == (self.scorer, self.device)
-            scorer = loaded[1] if known else self.scorer
+            scorer = loaded[1] if loaded is not None and known else self.scorer
             self._made_predictor = made = key, Predictor(self._trained(), scorer, self.device)
         return made[1]
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
     from bncl_pyg.scorers import Scorer
 
+CHECKED_LABELS = 2000
+"""Up to how many labels are looked at for names that say nothing."""
 SAMPLE = 1000
 """How many texts are looked at to say what reading them costs."""
 
@@ -180,7 +182,11 @@ def _tell_cost(scorer: "Scorer", sample: list[str], windows: int) -> None:
 
 def _tell_labels(scorer: "Scorer", labels: "LabelSet") -> None:
     """Say in at most two lines what is wrong with the labels' names."""
-    from bncl_pyg.label_check import quick_findings, worst_findings
+    from bncl_pyg.label_check import check_labels, worst_findings
+    from bncl_pyg.scorers import LIGHT, BiEncoderScorer, scorer_parts
 
-    for line in worst_findings(quick_findings(labels, scorer), 2):
-        typer.echo(line, err=True)
+    light = scorer_parts(scorer).get(LIGHT)
+    # With more labels, encoding them here would be felt; 'bncl labels check' takes its time.
+    if isinstance(light, BiEncoderScorer) and len(labels) <= CHECKED_LABELS:
+        for line in worst_findings(check_labels(labels, light), 2):
+            typer.echo(line, err=True)

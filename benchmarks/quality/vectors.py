@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bncl_pyg.corpus import digest
 from bncl_pyg.persistence import write_file
-from bncl_pyg.scorers import SentenceEncoder, MINILM
+from bncl_pyg.scorers import MINILM, SentenceEncoder
 
 BLOCK_TEXTS = 1024
 """How many texts are kept in one file: what is lost when a run is killed."""
@@ -27,7 +27,7 @@ class RememberingEncoder(SentenceEncoder):
         super().__init__(MINILM.local())
         self._cache, self._told = cache / "vectors", told
         self._places: dict[str, int] = {}
-        self._vectors = torch.empty(0, self._dimensions)
+        self._vectors = super().encode([])
 
     def learn(self, texts: Sequence[str]) -> None:
         """Encode texts, or read them from disk if that was done before, and keep their vectors in memory."""

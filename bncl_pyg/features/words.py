@@ -17,7 +17,9 @@ WORD = re.compile(r"\b\w\w+\b")
 def word_counts(texts: Sequence[str], buckets: int = BUCKETS) -> csr_array:
     """Return how often each text has a word of each bucket; float32, (texts, buckets)."""
     places: dict[str, int] = {}
-    columns, counts, starts = [], [], [0]
+    columns: list[int] = []
+    counts: list[int] = []
+    starts = [0]
     for text in texts:
         found: dict[int, int] = {}
         for word in WORD.findall(text.lower()):

@@ -57,6 +57,7 @@ __all__ = [
     "COSINE_MIDDLE",
     "COSINE_SCALE",
     "EMBEDDED_FILE",
+    "EMBEDDED_SHA256",
     "FAST",
     "LIGHT",
     "MARCO",

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import read_json
+from bncl_pyg.scorers.runtime import first_line
 
 Array = NDArray[Any]
 QUERY_KEY_VALUE = ("query", "key", "value")
@@ -125,7 +126,11 @@ def _plain(name: str) -> str:
 def _read_onnx(file: Path, config: dict[str, Any]) -> BertWeights:
     """Read a graph that ONNX Runtime's quantiser wrote: the names of its nodes are the layers' names."""
     onnx = _onnx()
-    graph = onnx.load(file).graph
+    try:
+        graph = onnx.load(file).graph
+    except Exception as error:
+        # Protobuf has exceptions of its own.
+        raise InputError(f"{file} is not a readable ONNX model ({first_line(error)}).") from error
     numbers = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
     extra = ("_scale", "_zero_point", "_quantized")
     floats = {

@@ -15,7 +15,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import read_json, sha256_of
 from bncl_pyg.scorers.bert import OnnxSession, bert_graph, is_bert, read_bert
 from bncl_pyg.scorers.pretrained import MINILM
-from bncl_pyg.scorers.runtime import check_backend, resolve_backend, resolve_device
+from bncl_pyg.scorers.runtime import check_backend, first_line, resolve_backend, resolve_device
 from bncl_pyg.scorers.scorer import MAX_TOKENS, WINDOWS
 from bncl_pyg.scorers.tokens import WindowTokenizer
 
@@ -257,9 +257,13 @@ def _load_torch(folder: Path) -> tuple[Any, list[str]]:
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with quiet_transformers():
         if (folder / "model.safetensors").is_file():
-            typed = getattr(AutoConfig.from_pretrained(folder, **options), "type_vocab_size", 0) > 1
-            names = ["input_ids", "attention_mask", *(["token_type_ids"] if typed else [])]
-            return AutoModel.from_pretrained(folder, use_safetensors=True, **options).eval(), names
+            try:
+                typed = getattr(AutoConfig.from_pretrained(folder, **options), "type_vocab_size", 0) > 1
+                model = AutoModel.from_pretrained(folder, use_safetensors=True, **options)
+            except Exception as error:
+                # A broken folder makes transformers raise anything, from OSError to bare Exception.
+                raise InputError(f"{folder} is not a readable encoder ({first_line(error)}).") from error
+            return model.eval(), ["input_ids", "attention_mask", *(["token_type_ids"] if typed else [])]
         weights = read_bert(folder)
         tensors = {name: part for name, part in weights.state_dict().items() if not name.startswith("pooler")}
         words, width = tensors["embeddings.word_embeddings.weight"].shape

@@ -1,7 +1,7 @@
 """What a scorer is: it reads texts and labels, and scores every pair: how far the text entails or contradicts it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import torch
 from torch import Tensor
@@ -80,7 +80,17 @@ def scorer_parts(scorer: Scorer) -> dict[str, Scorer]:
     return {str(scorer.config()["name"]): scorer} if parts is None else parts
 
 
-def hypotheses_of(phrases: Sequence[Hypothesis], template: str | Sequence[str] = TEMPLATE) -> list[Hypothesis]:
+@overload
+def hypotheses_of(phrases: Sequence[str], template: str = TEMPLATE) -> list[str]: ...
+
+
+@overload
+def hypotheses_of(phrases: Sequence[Hypothesis], template: str | Sequence[str] = TEMPLATE) -> list[Hypothesis]: ...
+
+
+def hypotheses_of(
+    phrases: Sequence[Hypothesis], template: str | Sequence[str] = TEMPLATE
+) -> list[str] | list[Hypothesis]:
     """Put what each label means into the template, or into each of several.
 
     Args:

@@ -1,0 +1,224 @@
+"""The default recipe by scorer: strong, its parts, light and fast, on test texts; and what reading them costs.
+
+    BNCL_DATA=folder python -m benchmarks.scorers [--datasets reuters21578] [--minutes 60]
+
+Features are made once and kept in the cache; every training is saved when it is done, and a run that is stopped goes on.
+No choice is made on test data: recipes and scorers are as they are released.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+
+from benchmarks.quality.plan import Trial
+from benchmarks.quality.trials import known_priors
+from benchmarks.results import FOLDER, about_this_run, footer, markdown_table
+from bncl_pyg.corpus import Corpus, LabelSet, stream_texts
+from bncl_pyg.estimator import BNCLClassifier
+from bncl_pyg.evaluation import evaluate, reliability
+from bncl_pyg.features import Features, featurize, read_features
+from bncl_pyg.graph import build_graph
+from bncl_pyg.persistence import read_json, write_bytes, write_json
+from bncl_pyg.priors import Priors
+from bncl_pyg.scorers import load_scorer
+from bncl_pyg.training import Annotated as AnnotatedTexts
+from bncl_pyg.training import draw
+
+DATASETS = ("reuters21578", "stackex-cooking", "goemotions", "debtags")
+STORED = ("strong", "fast")
+"""What is featurized; the parts of strong are read from its store."""
+SCORERS = ("strong", "light", "bge", "colbert", "fast")
+LEVELS = ("0", "L", "100%")
+"""How many texts are annotated: none, as many as there are labels, all."""
+ROUGH = ("words", "auto", "scarce")
+"""What is known instead of κ and λ, with `strong`: a word a label, nothing, nothing but L annotated texts."""
+METRICS = ("ACC", "HA", "ebF1", "miF1", "maF1")
+NAME = "scorers"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training."""
+
+    dataset: str
+    scorer: str
+    level: str = "0"
+    rough: str = ""
+    seed: int = 0
+
+    @property
+    def key(self) -> str:
+        """What it is called in the file of results."""
+        return "/".join((self.dataset, self.scorer, self.rough or "known", self.level, str(self.seed)))
+
+
+def main(
+    data: Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")],
+    datasets: Annotated[str, typer.Option(help="Which of them, with commas between.")] = ",".join(DATASETS),
+    kept: Annotated[Path, typer.Option("--cache", help="Where features are kept.")] = Path("benchmarks/.cache/scorers"),
+    seeds: Annotated[int, typer.Option(min=1, help="Draws of annotated texts.")] = 3,
+    workers: Annotated[int, typer.Option(min=1, help="Trainings at once, a core each.")] = os.cpu_count() or 1,
+    minutes: Annotated[float | None, typer.Option(help="Begin no training later than this.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for JSON and Markdown.")] = FOLDER,
+) -> None:
+    """Measure what is missing and write the page."""
+    began = time.perf_counter()
+    file = out / f"{NAME}.json"
+    content: dict[str, Any] = read_json(file) if file.is_file() else {"runs": {}, "sets": {}, "sessions": []}
+    content["sessions"].append(about_this_run())
+    for name in datasets.split(","):
+        content["sets"][name] = prepare(data / name, kept)
+        todo = [job for job in jobs(name, seeds) if job.key not in content["runs"]]
+        typer.echo(f"{name}: {len(todo)} trainings to do")
+        context = get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=partial(torch.set_num_threads, 1)) as pool:
+            for start in range(0, len(todo), workers):
+                if minutes is not None and time.perf_counter() - began > 60 * minutes:
+                    break
+                some = todo[start : start + workers]
+                for job, figures in zip(some, pool.map(partial(perform, data, kept), some), strict=True):
+                    content["runs"][job.key] = {**figures, "session": len(content["sessions"]) - 1}
+                    typer.echo(f"{job.key}: {figures['metrics']} in {figures['seconds']} s")
+                write_json(file, content)
+    write_json(file, content)
+    write_bytes(out / f"{NAME}.md", as_markdown(content).encode())
+
+
+def jobs(dataset: str, seeds: int) -> Iterator[Job]:
+    """Yield the trainings, those that matter most first."""
+    yield from (Job(dataset, scorer) for scorer in SCORERS)
+    yield from (Job(dataset, "strong", rough=rough) for rough in ROUGH if rough != "scarce")
+    for seed in range(seeds):
+        yield Job(dataset, "strong", "L", seed=seed)
+        yield Job(dataset, "strong", "L", "scarce", seed)
+        yield from (Job(dataset, scorer, "L", seed=seed) for scorer in SCORERS[1:])
+    yield from (Job(dataset, scorer, "100%") for scorer in SCORERS)
+
+
+def prepare(folder: Path, kept: Path) -> dict[str, Any]:
+    """Featurize both splits by what is stored; return what identifies them."""
+    labels = LabelSet.read(folder / "labels.jsonl")
+    about: dict[str, Any] = {"labels": len(labels), "scorers": {}}
+    for name in STORED:
+        scorer = load_scorer(name)
+        about["scorers"][name] = scorer.config()
+        for split in ("train", "test"):
+            file = folder / f"{split}.jsonl"
+            done = featurize(partial(stream_texts, file), labels, scorer, _store(kept, folder.name, split, name))
+            about[split] = done.texts
+    return about
+
+
+def _store(kept: Path, dataset: str, split: str, scorer: str) -> Path:
+    return kept / (f"{dataset}-{split}" if scorer == "strong" else f"{dataset}-{split}-{scorer}")
+
+
+@cache
+def _features(kept: Path, dataset: str, scorer: str) -> tuple[Features, Features]:
+    """Return training and test texts as a scorer sees them: one that is stored, or a part of strong."""
+    stored = scorer if scorer in STORED else "strong"
+    both = []
+    for split in ("train", "test"):
+        features = read_features(_store(kept, dataset, split, stored), parts=scorer not in STORED)
+        both.append(features if scorer in STORED else only_part(features, scorer))
+    return both[0], both[1]
+
+
+def only_part(features: Features, part: str) -> Features:
+    """Return features as a part of the ensemble alone would give them."""
+    scores = features.parts[part]
+    # MiniLM's vectors come first, then bge's, each of length 1/√2; ColBERT has none, and is shown with MiniLM's.
+    assert features.vectors is not None
+    half = features.vectors.shape[1] // 2
+    vectors = features.vectors[:, half:] if part == "bge" else features.vectors[:, :half]
+    config = features.scorer["parts"][part]
+    return Features(features.ids, features.labels, scores[0], scores[1], config, vectors * 2**0.5, features.words)
+
+
+@cache
+def _corpora(folder: Path) -> tuple[LabelSet, Corpus, Corpus]:
+    labels = LabelSet.read(folder / "labels.jsonl")
+    return labels, Corpus.read(folder / "train.jsonl", labels), Corpus.read(folder / "test.jsonl", labels)
+
+
+def perform(data: Path, kept: Path, job: Job) -> dict[str, Any]:
+    """Train once, and measure on the test texts."""
+    labels, train, test = _corpora(data / job.dataset)
+    scored, held_out = _features(kept, job.dataset, job.scorer)
+    assert train.annotations is not None
+    assert test.annotations is not None
+    exact = Priors.from_annotations(train.annotations)
+    priors: Priors | None = exact
+    if job.rough:
+        priors = None if job.rough == "scarce" else known_priors(Trial("default", rough=job.rough), exact, job.seed)  # type: ignore[arg-type]
+    annotated = None
+    if job.level != "0":
+        everything = AnnotatedTexts(np.arange(len(train)), train.annotations)
+        count = len(train) if job.level == "100%" else min(len(labels), len(train))
+        annotated = everything.drawn(draw(len(train), count, job.seed))
+    began = time.perf_counter()
+    classifier = BNCLClassifier(prevalence=priors, graph=build_graph(labels), seed=job.seed).fit(scored, annotated)
+    predicted = classifier.predictions(held_out)
+    seconds = time.perf_counter() - began
+    truth = test.annotations
+    error = reliability(truth, predicted.probability_matrix()).error
+    return {
+        "metrics": [round(value, 6) for value in evaluate(truth, predicted.indicator())],
+        "zero-shot": [round(value, 6) for value in evaluate(truth, held_out.zero_shot().numpy())],
+        "calibration error": round(error, 6),
+        "seconds": round(seconds, 1),
+    }
+
+
+def as_markdown(content: dict[str, Any]) -> str:
+    """Return the page that shows the figures."""
+    lines = [
+        "# The default recipe by scorer\n",
+        "Test texts. *known*: κ and λ are known, of the training split; *words*: λ in four words; *auto*: nothing is "
+        "known; *scarce*: nothing but the annotated texts. L is as many annotated texts as there are labels (mean of "
+        "the draws, with their number). bge and colbert are parts of strong, as light is; colbert has no vectors of "
+        "whole texts and is shown with MiniLM's. Constants of recipe and scorers were chosen on training splits of "
+        "these sets and on WordNet's hypernyms; nothing on test texts.\n",
+    ]
+    for name, about in content["sets"].items():
+        shown: list[list[str]] = []
+        for scorer in SCORERS:
+            for rough, level in [
+                ("", "0"),
+                *((rough, "0") for rough in ROUGH[:2]),
+                ("scarce", "L"),
+                ("", "L"),
+                ("", "100%"),
+            ]:
+                runs = [
+                    content["runs"][job.key]
+                    for job in (Job(name, scorer, level, rough, seed) for seed in range(100))
+                    if job.key in content["runs"]
+                ]
+                if not runs:
+                    continue
+                if not shown or shown[-1][0] != scorer:
+                    start = runs[0]["zero-shot"]
+                    shown.append([scorer, "zero-shot start", "0", *(f"{value:.4f}" for value in start), ""])
+                means = np.mean([run["metrics"] for run in runs], axis=0)
+                texts = level if len(runs) == 1 else f"{level} ({len(runs)})"
+                error = float(np.mean([run["calibration error"] for run in runs]))
+                shown.append([scorer, rough or "known", texts, *(f"{value:.4f}" for value in means), f"{error:.4f}"])
+        columns = ["scorer", "priors", "annotated texts", *METRICS, "calibration error"]
+        lines.append(f"## {name}\n\n{about['train']} / {about['test']} texts, {about['labels']} labels.\n")
+        lines.append(markdown_table(columns, shown))
+    return "\n".join(lines) + footer(content["sessions"][-1])
+
+
+if __name__ == "__main__":
+    typer.run(main)
