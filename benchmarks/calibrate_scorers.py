@@ -2,7 +2,7 @@
 
     BNCL_DATA=folder python -m benchmarks.calibrate_scorers [--ship]
 
-A scorer's raw score (cosine, MaxSim, relevance, or the embedded head's margin) becomes z = scale · (score − middle): the
+A scorer's raw score (cosine, MaxSim, relevance, the embedded head's margin) becomes z = scale · (score − middle): the
 scale by maximum likelihood, so that one unit of log-odds means the same in all of them, the middle where the plain
 decision z > 0 has the highest ebF1. The task: glosses of synsets, and which of some synsets are their parents or
 grandparents. `--ship` writes the embedded head with its new middle, and prints its hash; the other numbers go into
@@ -22,9 +22,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import label_ranking_average_precision_score
 from torch import Tensor
 
-from benchmarks.results import about_this_run, footer, markdown_table, save
+from benchmarks.results import FOLDER, about_this_run, footer, markdown_table, save
 from benchmarks.train_head import Calibration, LabelTask, calibrate
-from bncl_pyg.persistence import sha256_of
+from bncl_pyg.persistence import read_json, sha256_of
 from bncl_pyg.scorers import (
     EMBEDDED_FILE,
     BiEncoderScorer,
@@ -43,7 +43,7 @@ LABELS, TEXTS, LEAST = 150, 2000, 20
 """How many labels are drawn of those with at least so many training texts, and how many of their texts."""
 PAIRED = 40
 """How many texts the cross-encoder reads, which is slow."""
-PARTS = ("light", "bge", "colbert", "fast", "ms-marco")
+PARTS = ("light", "bge", "colbert", "fast", "multilingual", "ms-marco")
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,14 @@ def main(
 ) -> None:
     """Measure and write the table."""
     task = read_task(data / SET)
-    rows = []
+    file = FOLDER / "calibration.json"
+    there = read_json(file)["rows"] if file.is_file() else []
     for name in parts.split(","):
-        rows.append(_measured(name, task, ship=ship))
-        typer.echo(json.dumps(rows[-1]))
-    content = {"about": about_this_run(), "labels": LABELS, "texts": TEXTS, "rows": rows}
-    save("calibration", content, as_markdown(content))
+        row = _measured(name, task, ship=ship)
+        typer.echo(json.dumps(row))
+        there = [*(other for other in there if other["scorer"] != name), row]
+        content = {"about": about_this_run(), "labels": LABELS, "texts": TEXTS, "rows": there}
+        save("calibration", content, as_markdown(content))
 
 
 def read_task(folder: Path, seed: int = 0) -> Task:
@@ -141,8 +143,12 @@ def as_markdown(content: dict[str, Any]) -> str:
     """Return the page that shows the figures."""
     columns = ["scorer", "scale", "middle", "LRAP", "labels a text said", "texts"]
     rows = [
-        [row["scorer"], f"{row['scale']:.3f}", f"{row['middle']:.4f}", f"{row['LRAP']:.4f}"]
-        + [f"{row['labels a text']:.2f}", str(row["texts"])]
+        [
+            row["scorer"],
+            *(f"{row[key]:.4f}" for key in ("scale", "middle", "LRAP")),
+            f"{row['labels a text']:.2f}",
+            str(row["texts"]),
+        ]
         for row in content["rows"]
     ]
     return (

@@ -299,6 +299,11 @@ def writing(
     """
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is there and is no folder, but features are one; choose another name.")
+    parts = scorer_configs(config["scorer"])
+    if len({_slug(part) for part in parts}) < len(parts):
+        raise InputError(
+            f"The parts of the scorer '{config['scorer'].get('name')}' have names that are too alike for files."
+        )
     path.mkdir(parents=True, exist_ok=True)
     with folder_lock(path):
         if fresh and (path / MANIFEST).exists():
@@ -563,8 +568,9 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
             if features.words is not None:
                 store.put_texts(rows, features.words[slice(*rows)])
         vectors = features.label_tensors.get("vectors")
-        for group in store.label_groups() if vectors is not None else ():
-            store.put_labels(group, part, {"vectors": vectors[slice(*group)]})
+        if vectors is not None:
+            for group in store.label_groups():
+                store.put_labels(group, part, {"vectors": vectors[slice(*group)]})
         for rows, columns in store.missing():
             place = slice(*rows), slice(*columns) if features.candidates is None else slice(None)
             scores = {"entailment": features.entailment[place], "contradiction": features.contradiction[place]}

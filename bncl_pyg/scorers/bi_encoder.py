@@ -112,6 +112,10 @@ class BiEncoderScorer:
         pieces: list[str] = self.encoder.tokenizer.pieces(text)
         return pieces
 
+    def forget(self) -> None:
+        """Forget the vectors of the last texts."""
+        self._last = ({}, torch.empty(0, 0))
+
     def remembered(self, texts: Sequence[str]) -> Tensor:
         """Return the vectors of texts that `vectors` was asked for last, (texts, dimensions)."""
         place, vectors = self._last

@@ -15,13 +15,13 @@ from bncl_pyg.scorers.scorer import MAX_TOKENS, WINDOWS, Scorer, scorer_parts
 STRONG, LIGHT, FAST = "strong", "light", "fast"
 RERANKER = "ms-marco"
 STRONG_PARTS = (LIGHT, "bge", "colbert")
-MULTILINGUAL = "intfloat/multilingual-e5-small"
-"""A sentence encoder on the hub for texts in other languages than English: none of that size installs by name."""
+MULTILINGUAL = "multilingual"
 HEADS = {
     "bge": (15.254, 0.6724),
     "colbert": (31.952, 0.8056),
     FAST: (7.416, 0.3005),
     RERANKER: (0.5, 0.0),
+    MULTILINGUAL: (9.274, 0.2074),
 }
 """Scale and middle of the scores of known models, so that one unit of log-odds means the same in all of them; chosen by
 `benchmarks.calibrate_scorers` on WordNet's hypernyms, which no recipe is measured on."""
@@ -47,9 +47,10 @@ def load_scorer(
     """Load a scorer.
 
     Args:
-        name: `strong` (three small encoders together), `light` (the smallest of them), `fast` (static vectors), a
-            folder or hub name of a Hugging Face NLI classifier, a sentence encoder or static vectors; or several of
-            these joined by `+`, whose scores are averaged. A `Scorer` is returned as it is.
+        name: `strong` (three small encoders together), `light` (the smallest of them), `fast` (static vectors),
+            `multilingual` (sixteen languages), a folder or hub name of a Hugging Face NLI classifier, a sentence
+            encoder or static vectors; or several of these joined by `+`, whose scores are averaged. A `Scorer` is
+            returned as it is.
         max_tokens: how many tokens of a text are read at a time.
         windows: how many overlapping windows of so many tokens are read of a long text at most.
         label_map: see `CrossEncoderScorer`; for classifiers only.
@@ -128,6 +129,7 @@ class _Options:
             "colbert": self._colbert,
             FAST: lambda: self._static(POTION.local(), FAST, HEADS[FAST]),
             RERANKER: self._reranker,
+            MULTILINGUAL: self._multilingual,
         }
         if name in known:
             if self.label_map is not None and not joined:
@@ -161,6 +163,11 @@ class _Options:
         from bncl_pyg.scorers.static import StaticEncoder
 
         return BiEncoderScorer(StaticEncoder(folder), CosineHead.symmetric(*numbers), name)
+
+    def _multilingual(self) -> Scorer:
+        from bncl_pyg.scorers.multilingual import MultilingualEncoder
+
+        return BiEncoderScorer(MultilingualEncoder(), CosineHead.symmetric(*HEADS[MULTILINGUAL]), MULTILINGUAL)
 
     def _reranker(self) -> Scorer:
         from bncl_pyg.scorers.rerank import RelevanceScorer
@@ -229,7 +236,7 @@ def reads_english_only(scorer: Scorer) -> bool:
 
 def is_here(name: str) -> bool:
     """Return whether a scorer can be looked for by this name: a known one, a folder, or a name on the hub."""
-    known = {STRONG, RERANKER, FAST, *STRONG_PARTS}
+    known = {STRONG, RERANKER, FAST, MULTILINGUAL, *STRONG_PARTS}
     return Path(name).is_dir() or all(part in known or "/" in part or Path(part).is_dir() for part in name.split("+"))
 
 

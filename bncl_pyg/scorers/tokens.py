@@ -78,6 +78,12 @@ class WindowTokenizer:
         pieces: list[str] = self._tokenizer.encode(text, add_special_tokens=False).tokens
         return pieces
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where each window of a text begins and ends, in characters."""
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        places = [encoded.offsets[start : start + self.room] for start in self._starts(len(encoded.ids))]
+        return [(part[0][0], part[-1][1]) if part else (0, len(text)) for part in places]
+
     def count_cut(self, texts: Sequence[str]) -> int:
         """Return how many texts have an end that is not read."""
         encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -108,7 +114,9 @@ class WindowTokenizer:
     def _is_cut(self, length: int) -> bool:
         return length > self.room + (self.windows - 1) * self._stride
 
+    def _starts(self, length: int) -> list[int]:
+        return [number * self._stride for number in range(self._count(length))]
+
     def _parts(self, ids: list[int]) -> Iterator[list[int]]:
-        for number in range(self._count(len(ids))):
-            start = number * self._stride
+        for start in self._starts(len(ids)):
             yield ids[start : start + self.room]
