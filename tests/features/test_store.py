@@ -62,12 +62,14 @@ def test_a_folder_of_something_else_is_never_replaced(features: Features, tmp_pa
 def test_damage_is_named_and_never_used(features: Features, tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_features(features, path)
-    block, manifest = path / "block-r00000000-c000000.safetensors", path / "manifest.json"
+    block, manifest = path / "block-r00000000-c000000-made_up.safetensors", path / "manifest.json"
     whole, described = block.read_bytes(), manifest.read_bytes()
 
     for damage in (lambda: block.write_bytes(whole[:-8] + b"\0" * 8), block.unlink):
         damage()
-        with pytest.raises(InputError, match=r"block-r00000000-c000000.safetensors is missing or damaged: .*anew"):
+        with pytest.raises(
+            InputError, match=r"block-r00000000-c000000-made_up.safetensors is missing or damaged: .*anew"
+        ):
             read_features(path)
     block.write_bytes(whole)
 
@@ -179,3 +181,41 @@ def test_damage_to_vectors_is_named(features: Features, tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(InputError, match=r"text-r00000000.safetensors is missing or damaged"):
         read_features(tmp_path / "f")
+
+
+def test_labels_with_synonyms_round_trip(features: Features, tmp_path: Path) -> None:
+    synonyms = (("bullion",), (), (), ("maize", "cob"), (), ())
+    labels = dataclasses.replace(features.labels, synonyms=synonyms)
+    write_features(dataclasses.replace(features, labels=labels), tmp_path / "f")
+    assert read_features(tmp_path / "f").labels == labels
+
+
+def test_features_of_an_ensemble_are_written_as_what_its_parts_say_together(features: Features, tmp_path: Path) -> None:
+    parts = {"a": {"name": "a", "seed": 1}, "b": {"name": "b", "seed": 2}}
+    apart = {name: torch.stack([features.entailment, features.contradiction]) for name in parts}
+    given = dataclasses.replace(
+        features, scorer={"name": "a+b", "parts": parts, "template": "{}"}, parts=apart, vectors=torch.randn(60, 4)
+    )
+    write_features(given, tmp_path / "f")
+    again = read_features(tmp_path / "f", parts=True)
+    assert torch.equal(again.entailment, features.entailment)
+    assert torch.equal(again.contradiction, features.contradiction)
+    assert again.parts == {}
+    assert again.vectors is not None
+    assert again.vectors.shape == (60, 4)
+    assert again.scorer == {"name": "a+b", "joined": parts, "template": "{}"}
+
+
+def test_label_vectors_round_trip(features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "BLOCK_LABELS", 4)
+    vectors = torch.randn(6, 3)
+    write_features(dataclasses.replace(features, label_tensors={"vectors": vectors}), tmp_path / "f")
+    assert len(list((tmp_path / "f").glob("label-*.safetensors"))) == 2
+    assert torch.equal(read_features(tmp_path / "f").label_tensors["vectors"], vectors)
+
+
+def test_parts_need_the_shape_of_the_scores(features: Features) -> None:
+    with pytest.raises(InputError, match=r"scores of part 'a' have shape \(2, 60, 5\), not \(2, 60, 6\)"):
+        dataclasses.replace(features, parts={"a": torch.zeros(2, 60, 5)})
+    held = dataclasses.replace(features, parts={"a": torch.zeros(2, 60, 6)})
+    assert held.rows(slice(0, 9)).parts["a"].shape == (2, 9, 6)
