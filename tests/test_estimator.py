@@ -18,7 +18,7 @@ from bncl_pyg.features import Features, score_texts
 from bncl_pyg.graph import LabelVectors, SignedLabelGraph, build_graph
 from bncl_pyg.persistence import check_free
 from bncl_pyg.priors import Priors
-from bncl_pyg.scorers import hypotheses_of, load_scorer
+from bncl_pyg.scorers import load_scorer
 from bncl_pyg.training import PAPER, Recipe, find_recipe
 
 QUICK = dataclasses.replace(PAPER, epochs=60, decay_every=30, batch=16, learning_rate=1e-2)
@@ -321,11 +321,11 @@ def test_the_labels_of_an_earlier_training_are_forgotten() -> None:
     texts = ["The team won the football match.", "Crude oil prices rose.", "The bank lowered its rates."] * 4
     first = LabelSet(("x", "y", "z"), ("gardening", "weather", "music"))
     second = LabelSet(("sport", "oil", "bank"), ("football", "crude oil", "banks"))
-    scorer = load_scorer("embedded")
-    scored = score_texts(Corpus.of(texts), first, scorer, candidates=2)
-    vectors = scorer.vectors(hypotheses_of(first.descriptions))
-    classifier = BNCLClassifier(cardinality=1.0).fit(dataclasses.replace(scored, label_vectors=vectors))
-    assert (classifier.candidates_, classifier.label_vectors_ is None) == (2, False)
+    scored = score_texts(Corpus.of(texts), first, load_scorer("light"), candidates=2)
+    classifier = BNCLClassifier(scorer="light", cardinality=1.0).fit(scored)
+    assert (classifier.candidates_, set(classifier.label_tensors_)) == (2, {"vectors"})
+    before = classifier.label_tensors_["vectors"]
     classifier.set_params(labels=second, prevalence=[1 / 3] * 3).fit(texts)
-    assert (classifier.candidates_, classifier.label_vectors_) == (None, None)
+    assert classifier.candidates_ is None
+    assert not torch.equal(classifier.label_tensors_["vectors"], before)
     assert classifier.predict(texts[:3]).tolist() == np.eye(3, dtype=bool).tolist()

@@ -79,7 +79,7 @@ class Demo(NamedTuple):
 def demo(request: pytest.FixtureRequest) -> Demo:
     """Score the texts, which takes a minute, or take the scores of `make demo`, which `make test` runs before."""
     labels = LabelSet.read(demo_folder() / "labels.jsonl")
-    scorer = load_scorer("embedded")
+    scorer = load_scorer("light")
     splits = {name: Corpus.read(demo_folder() / f"{name}.jsonl.gz", labels) for name in ("train", "test")}
     scored = []
     for name, corpus in splits.items():

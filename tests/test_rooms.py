@@ -32,6 +32,7 @@ ROOMS = (
     "graph",
     "nn",
     "training",
+    "predictor",
     "estimator",
     "evaluation",
 )

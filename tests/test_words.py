@@ -38,7 +38,7 @@ DIALECT = {
 """Words that may be no part of a name, and what the glossary in STYLE.md says instead."""
 RIDDLES = {"adding_up": "rescale_to_sum", "often_best": "topk_prevalence", "among_few": "what it counts"}
 """The same for names of several words."""
-VERBS = {"know": "cache_label_vectors", "about": "config"}
+VERBS = {"know": "use_labels", "about": "config"}
 """The same for functions and methods only."""
 
 

@@ -434,7 +434,7 @@ def read_features(path: Path, *, parts: bool = False) -> Features:
     sparse = store.config["kind"] == "sparse"
     width = store.config["candidates"] if sparse else len(store.labels)
     joint = torch.zeros(2, len(store.index), width)
-    apart = {name: torch.zeros_like(joint) for name in store.parts} if parts and len(store.parts) > 1 else {}
+    by_part = {name: torch.zeros_like(joint) for name in store.parts} if parts and len(store.parts) > 1 else {}
     candidates = torch.zeros(len(store.index), width, dtype=torch.int64) if sparse else None
     for rows, columns in store.grid.blocks():
         place = slice(*rows), slice(0, width) if sparse else slice(*columns)
@@ -442,8 +442,8 @@ def read_features(path: Path, *, parts: bool = False) -> Features:
         for name in store.parts:
             block = _read_block(store, rows, columns, name)
             scores[name] = torch.stack([block["entailment"], block["contradiction"]]).float()
-            if name in apart:
-                apart[name][:, *place] = scores[name]
+            if name in by_part:
+                by_part[name][:, *place] = scores[name]
             if candidates is not None:
                 candidates[place] = block["labels"].long()
         joint[:, *place] = join_scores(list(scores.values()))
@@ -458,7 +458,7 @@ def read_features(path: Path, *, parts: bool = False) -> Features:
         _read_words(store),
         candidates,
         _read_label_tensors(store),
-        apart,
+        by_part,
     )
 
 
@@ -474,7 +474,7 @@ def _read_label_tensors(store: FeatureStore) -> dict[str, Tensor]:
 
 def _read_vectors(store: FeatureStore) -> Tensor | None:
     """Return the parts' vectors beside each other, of the parts that have any."""
-    found = []
+    vectors = []
     for part in store.parts:
         missing = len(store.missing_vectors(part))
         if missing == len(store.grid.rows):
@@ -482,10 +482,10 @@ def _read_vectors(store: FeatureStore) -> Tensor | None:
         if missing:
             raise _incomplete(store, "vectors", missing)
         files = [_read_file(store, vectors_name(rows, part)) for rows in store.grid.rows]
-        found.append(torch.cat([file["vectors"] for file in files]).float())
-        if len(found[-1]) != len(store.index):
-            raise InputError(f"{store.path} is damaged: its vectors are of {len(found[-1])} texts.")
-    return join_vectors(found)
+        vectors.append(torch.cat([file["vectors"] for file in files]).float())
+        if len(vectors[-1]) != len(store.index):
+            raise InputError(f"{store.path} is damaged: its vectors are of {len(vectors[-1])} texts.")
+    return join_vectors(vectors)
 
 
 def _read_words(store: FeatureStore) -> csr_array | None:

@@ -21,14 +21,14 @@ def word_counts(texts: Sequence[str], buckets: int = BUCKETS) -> csr_array:
     counts: list[int] = []
     starts = [0]
     for text in texts:
-        found: dict[int, int] = {}
+        buckets_of_text: dict[int, int] = {}
         for word in WORD.findall(text.lower()):
             place = places.get(word)
             if place is None:
                 place = places[word] = crc32(word.encode()) % buckets
-            found[place] = found.get(place, 0) + 1
-        columns.extend(sorted(found))
-        counts.extend(found[place] for place in sorted(found))
+            buckets_of_text[place] = buckets_of_text.get(place, 0) + 1
+        columns.extend(sorted(buckets_of_text))
+        counts.extend(buckets_of_text[place] for place in sorted(buckets_of_text))
         starts.append(len(columns))
     content = np.array(counts, dtype=np.float32), np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int64)
     return csr_array(content, shape=(len(texts), buckets))

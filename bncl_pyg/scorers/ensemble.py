@@ -102,7 +102,7 @@ class EnsembleScorer:
 
     def reading(self, texts: Sequence[str]) -> Reading | None:
         """Return how texts would be read by the first part that cares; see `Scorer`."""
-        return next((found for part in self.parts.values() if (found := part.reading(texts)) is not None), None)
+        return next((reading for part in self.parts.values() if (reading := part.reading(texts)) is not None), None)
 
     def pieces(self, text: str) -> list[str]:
         """Return the word pieces that the first part with an encoder sees of a text."""

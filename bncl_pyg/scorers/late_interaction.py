@@ -64,10 +64,10 @@ class LateInteractionScorer:
 
         def done(read: Windows, states: Array) -> None:
             if chosen is None:
-                found = _all_labels(states, read.mask, tokens, starts)
+                scores = _all_labels(states, read.mask, tokens, starts)
             else:
-                found = _candidates(states, read.mask, tokens, starts, chosen[[one.row for one in read.windows]])
-            for window, row in zip(read.windows, found, strict=True):
+                scores = _candidates(states, read.mask, tokens, starts, chosen[[one.row for one in read.windows]])
+            for window, row in zip(read.windows, scores, strict=True):
                 parts[window.row, window.number] = row
 
         self.encoder.read(texts, done)
@@ -116,7 +116,7 @@ class LateInteractionScorer:
 def _all_labels(states: Array, mask: Array, tokens: Array, starts: Array) -> Array:
     """Return MaxSim of windows and all labels, (windows, labels)."""
     windows, length, width = states.shape
-    found = np.empty((windows, len(starts) - 1), dtype=np.float32)
+    scores = np.empty((windows, len(starts) - 1), dtype=np.float32)
     flat = states.reshape(-1, width)
     size = max(PRODUCTS_AT_ONCE // max(len(flat), 1), 1)
     first = 0
@@ -127,19 +127,19 @@ def _all_labels(states: Array, mask: Array, tokens: Array, starts: Array) -> Arr
         cosines[mask == 0] = -1
         best = cosines.max(axis=1)
         inside = starts[first:last] - starts[first]
-        found[:, first:last] = np.add.reduceat(best, inside, axis=1) / np.diff(starts[first : last + 1])
+        scores[:, first:last] = np.add.reduceat(best, inside, axis=1) / np.diff(starts[first : last + 1])
         first = last
-    return found
+    return scores
 
 
 def _candidates(states: Array, mask: Array, tokens: Array, starts: Array, chosen: Array) -> Array:
     """Return MaxSim of windows and their own candidates, (windows, candidates)."""
-    found = np.empty(chosen.shape, dtype=np.float32)
+    scores = np.empty(chosen.shape, dtype=np.float32)
     lengths = np.diff(starts)
     for row, labels in enumerate(chosen):
         counts = lengths[labels]
         inside = np.concatenate([[0], np.cumsum(counts)[:-1]])
         rows = np.repeat(starts[labels] - inside, counts) + np.arange(counts.sum())
         best = (states[row][mask[row] > 0] @ tokens[rows].T).max(axis=0)
-        found[row] = np.add.reduceat(best, inside) / counts
-    return found
+        scores[row] = np.add.reduceat(best, inside) / counts
+    return scores

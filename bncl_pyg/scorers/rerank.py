@@ -88,14 +88,14 @@ class RelevanceScorer:
             if batches[-1] and len(encoded[place].ids) * (len(batches[-1]) + 1) > TOKENS_A_BATCH:
                 batches.append([])
             batches[-1].append(place)
-        found = np.empty(len(pairs), np.float32)
+        outputs = np.empty(len(pairs), np.float32)
 
         def done(number: int, states: Array) -> None:
             pooled = np.tanh(states[:, 0] @ self._pooler[0].T + self._pooler[1])
-            found[batches[number]] = pooled @ self._output[0] + self._output[1]
+            outputs[batches[number]] = pooled @ self._output[0] + self._output[1]
 
         self._session.run([_inputs([encoded[place] for place in batch]) for batch in batches if batch], done)
-        return found
+        return outputs
 
     def vectors(self, texts: Sequence[str]) -> Tensor | None:  # noqa: ARG002 (part of `Scorer`)
         """Return nothing: text and label are read together."""

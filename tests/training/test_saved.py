@@ -93,12 +93,15 @@ def test_candidates_are_saved(world: World, recipe: Recipe, tmp_path: Path) -> N
     assert_same(again, trained, with_candidates(world.test, 5))
 
 
-def test_label_vectors_are_saved(world: World, tmp_path: Path) -> None:
+def test_what_the_scorer_computed_of_labels_is_saved(world: World, tmp_path: Path) -> None:
     vectors = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
-    train(QUICK, replace(world.train, label_vectors=vectors), world.graph, world.priors).save(tmp_path / "m")
-    loaded = TrainedModel.load(tmp_path / "m").label_vectors
-    assert loaded is not None
-    assert torch.equal(loaded, vectors)
+    tensors = {"light/vectors": vectors, "colbert/tokens": vectors.half(), "colbert/lengths": torch.ones(8).long()}
+    train(QUICK, replace(world.train, label_tensors=tensors), world.graph, world.priors).save(tmp_path / "m")
+    loaded = TrainedModel.load(tmp_path / "m").label_tensors
+    assert loaded.keys() == tensors.keys()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in tensors.items())
+    train(QUICK, world.train, world.graph, world.priors).save(tmp_path / "without")
+    assert TrainedModel.load(tmp_path / "without").label_tensors == {}
 
 
 def test_numbers_of_numpy_can_be_saved(world: World, tmp_path: Path) -> None:
