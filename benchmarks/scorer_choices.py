@@ -61,14 +61,15 @@ def windows(data: Data) -> None:
         assert isinstance(first, BiEncoderScorer)
         reading = several.reading(corpus.texts)
         assert reading is not None
-        rows = []
-        for rule, make in (
-            ("the first window", lambda: score_texts(corpus, labels, first)),
-            (f"the mean of up to {WINDOWS}", lambda: score_texts(corpus, labels, several)),
-            (f"the best of up to {WINDOWS}", lambda: best_window(corpus, labels, several, first)),
-        ):
-            rows.append({"set": name, "rule": rule, "windows": reading.windows, "metrics": quality(make(), corpus)})
-        return rows
+        rules = {
+            "the first window": score_texts(corpus, labels, first),
+            f"the mean of up to {WINDOWS}": score_texts(corpus, labels, several),
+            f"the best of up to {WINDOWS}": best_window(corpus, labels, several, first),
+        }
+        return [
+            {"set": name, "rule": rule, "windows": reading.windows, "metrics": quality(features, corpus)}
+            for rule, features in rules.items()
+        ]
 
     _keep("windows", LONG, one, ["set", "rule", "windows a text (of up to 4)"], _windows_row, WINDOWS_TEXT)
 

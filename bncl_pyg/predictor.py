@@ -1,4 +1,4 @@
-"""`Predictor`: a trained model and what reads texts for it; what `bncl predict` needs, and no more."""
+"""`Predictor`: a trained model and what reads texts for it, without what only training needs."""
 
 import logging
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Predictor:
 
     @classmethod
     def load(cls, name: Path | str, *, scorer: str | Scorer | None = None, device: str | None = None) -> "Predictor":
-        """Load a folder that `BNCLClassifier.save_pretrained` or `bncl train` wrote, or its hub name."""
+        """Load a folder that `BNCLClassifier.save_pretrained` wrote, or its hub name."""
         return cls(TrainedModel.load(name), scorer, device)
 
     def predictions(self, texts: Any) -> Predictions:
@@ -78,4 +78,6 @@ def open_scorer(scorer: str | Scorer, device: str | None, config: dict[str, Any]
             f"The scorer '{scorer}', which the texts are to be read by, is not here; say where it lies with "
             f'scorer="FOLDER", or give features instead of texts.'
         )
-    return load_scorer(scorer, device=device, **reload_options(config))
+    # Another scorer than the one that the model was trained with has its own options.
+    same = "name" not in config or config["name"] in (scorer, Path(scorer).name)
+    return load_scorer(scorer, device=device, **(reload_options(config) if same else {}))
