@@ -28,7 +28,7 @@ from bncl_pyg.scorers import RERANKER, BiEncoderScorer, Scorer, hypotheses_of, j
 LONG = ("stackex-cooking", "reuters21578", "debtags")
 """The sets with texts that are longer than a window."""
 ALL = (*LONG, "goemotions")
-TEXTS = {"windows": 1500, "int8": 2000, "rerank": 150}
+TEXTS = {"windows": 800, "int8": 1500, "rerank": 100}
 WINDOWS, CANDIDATES = 4, 15
 app = typer.Typer()
 Data = Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")]

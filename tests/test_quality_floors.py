@@ -1,7 +1,7 @@
 """How good the public class is on the bundled set, at every level of knowledge: floors a little below what it reaches.
 
 Training on 1,800 texts, decisions and probabilities for 500 others; nothing is read from committed results. The figures
-that the floors stand below are in the README. Another number of threads moves them by up to 0.003.
+that the floors stand below are in the README. Another number of threads, or other batches, moves them by up to 0.005.
 """
 
 from pathlib import Path
@@ -32,16 +32,16 @@ class Quality(NamedTuple):
 
 
 FLOORS = {
-    # Measured: .4982 .4783 .3606, calibration error .0095
-    "auto": Quality(0.488, 0.468, 0.350, 0.0115),
-    # Measured: .5354 .5085 .3238, .0094
-    "words": Quality(0.525, 0.498, 0.313, 0.0115),
-    # Measured: .5360 .5162 .3832, .0084; ten draws have .515 to .581, .493 to .555, .383 to .426, .0047 to .0104
-    "annotated": Quality(0.526, 0.506, 0.373, 0.0105),
-    # Measured: .5734 .5576 .4111, .0020
-    "prevalence": Quality(0.563, 0.548, 0.401, 0.0035),
-    # Measured: .6042 .5799 .4218, .0028; ten draws have .584 to .608, .564 to .587, .418 to .435, .0018 to .0032
-    "prevalence and annotated": Quality(0.592, 0.568, 0.411, 0.0045),
+    # Measured: .5130 .4890 .3855, calibration error .0090
+    "auto": Quality(0.498, 0.474, 0.370, 0.0115),
+    # Measured: .5532 .5217 .3271, .0075
+    "words": Quality(0.538, 0.506, 0.312, 0.0100),
+    # Measured: .5508 .5249 .3881, .0083
+    "annotated": Quality(0.536, 0.510, 0.373, 0.0110),
+    # Measured: .5944 .5762 .4185, .0074
+    "prevalence": Quality(0.582, 0.564, 0.404, 0.0095),
+    # Measured: .6086 .5849 .4413, .0060
+    "prevalence and annotated": Quality(0.594, 0.570, 0.424, 0.0085),
 }
 """What is known → the lowest F1 and the highest calibration error."""
 
@@ -79,7 +79,7 @@ class Demo(NamedTuple):
 def demo(request: pytest.FixtureRequest) -> Demo:
     """Score the texts, which takes a minute, or take the scores of `make demo`, which `make test` runs before."""
     labels = LabelSet.read(demo_folder() / "labels.jsonl")
-    scorer = load_scorer("light")
+    scorer = load_scorer()
     splits = {name: Corpus.read(demo_folder() / f"{name}.jsonl.gz", labels) for name in ("train", "test")}
     scored = []
     for name, corpus in splits.items():
@@ -103,7 +103,7 @@ def _same_scores(features: Features, corpus: Corpus, sample: Features) -> bool:
     if features.ids != corpus.ids or features.labels != sample.labels:
         return False
     pairs = zip((features.entailment, features.contradiction), (sample.entailment, sample.contradiction), strict=True)
-    return all(torch.allclose(kept[: len(new)], new, atol=1e-3) for kept, new in pairs)
+    return all(torch.allclose(kept[: len(new)], new, atol=0.05) for kept, new in pairs)
 
 
 @pytest.fixture(scope="module")

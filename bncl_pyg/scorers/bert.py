@@ -72,7 +72,7 @@ class BertWeights:
 
     def product(self, *names: str) -> Rounded:
         """Return the matrices of products beside each other as 8-bit whole numbers, (inputs, outputs)."""
-        parts = [self.rounded[name] if name in self.rounded else _round(self.floats[name].T) for name in names]
+        parts = [self.rounded[name] if name in self.rounded else _round(self.floats[name]) for name in names]
         each = [part.values.shape[1] for part in parts]
         return Rounded(
             np.concatenate([part.values for part in parts], axis=1),
@@ -155,9 +155,10 @@ def _read_onnx(file: Path, config: dict[str, Any]) -> BertWeights:
 
 
 def _round(matrix: Array) -> Rounded:
-    """Round a matrix, (inputs, outputs), with one scale an output."""
-    scale = np.maximum(np.abs(matrix).max(axis=0) / STEPS, 1e-12).astype(np.float32)
-    return Rounded(np.rint(matrix / scale).astype(np.int8), scale, np.zeros(len(scale), dtype=np.int8))
+    """Round a matrix, (outputs, inputs), with one scale an output; return it as (inputs, outputs)."""
+    scale = np.maximum(np.maximum(matrix.max(axis=1), -matrix.min(axis=1)) / STEPS, 1e-12).astype(np.float32)
+    scaled = np.rint(matrix / scale[:, None])
+    return Rounded(scaled.astype(np.int8).T, scale, np.zeros(len(scale), dtype=np.int8))
 
 
 def bert_graph(weights: BertWeights, *, first_token_only: bool = False, typed: bool = False) -> bytes:

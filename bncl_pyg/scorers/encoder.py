@@ -1,6 +1,7 @@
 """Encoders: texts to unit vectors, one a text (`SentenceEncoder`) or one a token (`TokenEncoder`)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -203,6 +204,12 @@ class SentenceEncoder(Encoder):
 
 class TokenEncoder(Encoder):
     """A transformer whose token states are kept apart, as unit vectors, for late interaction."""
+
+    def with_marker(self, marker: int) -> "TokenEncoder":
+        """Return an encoder of single windows with another marker and the same weights, which are not loaded again."""
+        other = copy(self)
+        other.tokenizer = WindowTokenizer(self.folder, self.max_tokens, 1, marker)
+        return other
 
     def read(
         self,

@@ -20,7 +20,7 @@ HEADS = {
     "bge": (15.254, 0.6724),
     "colbert": (31.952, 0.8056),
     FAST: (7.416, 0.3005),
-    RERANKER: (0.5, 0.0),
+    RERANKER: (0.3631, -5.7108),
     MULTILINGUAL: (9.274, 0.2074),
 }
 """Scale and middle of the scores of known models, so that one unit of log-odds means the same in all of them; chosen by
@@ -152,11 +152,15 @@ class _Options:
         from bncl_pyg.scorers.encoder import TokenEncoder
         from bncl_pyg.scorers.late_interaction import LateInteractionScorer
 
-        folder = COLBERT.local()
-        texts, hypotheses = (
-            TokenEncoder(folder, self.max_tokens, self.backend, self.device, windows=windows, marker=MARKERS[side])
-            for side, windows in (("text", self.windows), ("hypothesis", 1))
+        texts = TokenEncoder(
+            COLBERT.local(),
+            self.max_tokens,
+            self.backend,
+            self.device,
+            windows=self.windows,
+            marker=MARKERS["text"],
         )
+        hypotheses = texts.with_marker(MARKERS["hypothesis"])
         return LateInteractionScorer(texts, hypotheses, CosineHead.symmetric(*HEADS["colbert"]), "colbert")
 
     def _static(self, folder: Path, name: str, numbers: tuple[float, float]) -> Scorer:
@@ -177,6 +181,11 @@ class _Options:
     def _from_folder(self, name: str, *, joined: bool) -> Scorer:
         from bncl_pyg.scorers.static import is_static
 
+        if not is_here(name) and not Path(name).exists():
+            raise InputError(
+                f"There is no scorer '{name}': it is none of {STRONG}, {LIGHT}, {FAST} and {MULTILINGUAL}, no folder, "
+                f"and no hub name, which has a slash."
+            )
         folder = local_folder(name, "a language model", NEEDED)
         if is_static(folder):
             return self._static(folder, _shown(name), self.cosine)
