@@ -10,7 +10,7 @@ import pytest
 from benchmarks import calibrate_scorers, scorers
 from benchmarks.results import FOLDER
 from benchmarks.scorers import Job
-from bncl_pyg.scorers.load import HEADS
+from bncl_pyg.scorers import HEADS
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 REACH = {"reuters21578": (0.85, 0.81, 0.32), "stackex-cooking": (0.60, 0.60, 0.43), "goemotions": (0.32, 0.32, 0.23)}

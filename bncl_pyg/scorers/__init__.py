@@ -19,6 +19,7 @@ from bncl_pyg.scorers.head import (
 from bncl_pyg.scorers.late_interaction import LateInteractionScorer
 from bncl_pyg.scorers.load import (
     FAST,
+    HEADS,
     LIGHT,
     MULTILINGUAL,
     RERANKER,
@@ -59,6 +60,7 @@ __all__ = [
     "EMBEDDED_FILE",
     "EMBEDDED_SHA256",
     "FAST",
+    "HEADS",
     "LIGHT",
     "MARCO",
     "MAX_TOKENS",
