@@ -203,8 +203,7 @@ def as_markdown(content: dict[str, Any]) -> str:
         "known; *scarce*: nothing but the annotated texts. L is as many annotated texts as there are labels (mean of "
         "the draws, with their number). bge and colbert are parts of strong, as light is; colbert has no vectors of "
         "whole texts and is shown with MiniLM's. Constants of recipe and scorers were chosen on training splits of "
-        "these sets and on WordNet's hypernyms; nothing on test texts. Of debtags, 6,000 training and 2,000 test texts "
-        "were drawn, of GoEmotions 10,000 training texts.\n",
+        "these sets and on WordNet's hypernyms; nothing on test texts.\n",
     ]
     for name, about in content["sets"].items():
         shown: list[list[str]] = []
@@ -231,7 +230,8 @@ def as_markdown(content: dict[str, Any]) -> str:
                 error = float(np.mean([run["calibration error"] for run in runs]))
                 shown.append([scorer, rough or "known", texts, *(f"{value:.4f}" for value in means), f"{error:.4f}"])
         columns = ["scorer", "priors", "annotated texts", *METRICS, "calibration error"]
-        lines.append(f"## {name}\n\n{about['train']} / {about['test']} texts, {about['labels']} labels.\n")
+        some = ", of which the set has more: they were drawn by chance" if name in SOME else ""
+        lines.append(f"## {name}\n\n{about['train']} / {about['test']} texts{some}; {about['labels']} labels.\n")
         lines.append(markdown_table(columns, shown))
     return "\n".join(lines) + footer(content["sessions"][-1])
 
