@@ -21,9 +21,9 @@ def read(name: str) -> Any:
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def metrics(*job: Any) -> Any:
+def metrics(dataset: str, scorer: str, level: str, rough: str) -> Any:
     runs = read("scorers")["runs"]
-    keys = [Job(*job, seed=seed).key for seed in range(10)]
+    keys = [Job(dataset, scorer, level, rough, seed).key for seed in range(10)]
     return np.mean([runs[key]["metrics"] for key in keys if key in runs], axis=0)
 
 
