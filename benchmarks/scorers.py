@@ -203,7 +203,7 @@ def as_markdown(content: dict[str, Any]) -> str:
         "known; *scarce*: nothing but the annotated texts. L is as many annotated texts as there are labels (mean of "
         "the draws, with their number). bge and colbert are parts of strong, as light is; colbert has no vectors of "
         "whole texts and is shown with MiniLM's. Constants of recipe and scorers were chosen on training splits of "
-        "these sets and on WordNet's hypernyms; nothing on test texts.\n",
+        "these sets and on WordNet's hypernyms; the README here says how.\n",
     ]
     for name, about in content["sets"].items():
         shown: list[list[str]] = []

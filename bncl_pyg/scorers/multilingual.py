@@ -20,8 +20,10 @@ TEXTS_AT_ONCE = 256
 
 
 class MultilingualEncoder:
-    """Unit vectors of texts in Arabic, Chinese, Dutch, English, French, German, Italian, Japanese, Korean, Polish,
-    Portuguese, Russian, Spanish, Thai or Turkish; labels may be in another language than the texts.
+    """Unit vectors of texts in sixteen languages; labels may be in another language than the texts.
+
+    Arabic, Chinese (simplified and traditional), Dutch, English, French, German, Italian, Japanese, Korean, Polish,
+    Portuguese, Russian, Spanish, Thai and Turkish.
     """
 
     def __init__(self) -> None:
