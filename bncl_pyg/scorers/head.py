@@ -25,7 +25,7 @@ from bncl_pyg.scorers.pretrained import EMBEDDED_SHA256
 FILE = "head.safetensors"
 """The name of a head's file inside a folder."""
 EMBEDDED_FILE = Path(__file__).parent / "weights" / "embedded-head.safetensors"
-EMBEDDED_HEAD_SHA256 = "4d82686a18dc703ccd01efc9910269d45b730541d3a1c897f4f546a39cc5f0c5"
+EMBEDDED_HEAD_SHA256 = "9dd9fc129ec0f683c78fb70eb6aed2b67fb360120b5ea3d3692fc7c1ae3bd6ae"
 """Of the shipped file, as `benchmarks.train_head` wrote it."""
 ENTRY = "bncl-head"
 COSINE_SCALE, COSINE_MIDDLE = 20.0, 0.38
