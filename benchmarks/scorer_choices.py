@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import typer
 from sklearn.metrics import label_ranking_average_precision_score
 from torch import Tensor
@@ -23,7 +22,7 @@ from bncl_pyg.evaluation import evaluate
 from bncl_pyg.features import Features, score_texts
 from bncl_pyg.persistence import read_json, write_bytes, write_json
 from bncl_pyg.priors import Priors
-from bncl_pyg.scorers import RERANKER, BiEncoderScorer, Scorer, hypotheses_of, join_scores, load_scorer
+from bncl_pyg.scorers import RERANKER, BiEncoderScorer, hypotheses_of, join_scores, load_scorer
 
 LONG = ("stackex-cooking", "reuters21578", "debtags")
 """The sets with texts that are longer than a window."""
@@ -58,13 +57,14 @@ def windows(data: Data) -> None:
     def one(name: str) -> list[dict[str, Any]]:
         labels, corpus = sample(data / name, TEXTS["windows"])
         first, several = (load_scorer("light", windows=count) for count in (1, WINDOWS))
-        assert isinstance(first, BiEncoderScorer)
+        assert isinstance(several, BiEncoderScorer)
         reading = several.reading(corpus.texts)
         assert reading is not None
+        best = score_texts(corpus, labels, several)
         rules = {
             "the first window": score_texts(corpus, labels, first),
-            f"the mean of up to {WINDOWS}": score_texts(corpus, labels, several),
-            f"the best of up to {WINDOWS}": best_window(corpus, labels, several, first),
+            f"the mean of up to {WINDOWS}": mean_window(corpus, labels, several, best),
+            f"the best of up to {WINDOWS}": best,
         }
         return [
             {"set": name, "rule": rule, "windows": reading.windows, "metrics": quality(features, corpus)}
@@ -74,25 +74,11 @@ def windows(data: Data) -> None:
     _keep("windows", LONG, one, ["set", "rule", "windows a text (of up to 4)"], _windows_row, WINDOWS_TEXT)
 
 
-def best_window(corpus: Corpus, labels: LabelSet, several: Scorer, first: BiEncoderScorer) -> Features:
-    """Return features whose scores are each label's best over the windows of a text."""
-    tokenizer = several.encoder.tokenizer  # type: ignore[attr-defined]
-    parts, owners = [], []
-    for row, text in enumerate(corpus.texts):
-        for part in tokenizer.spans(text):
-            parts.append(text[slice(*part)])
-            owners.append(row)
-    entailment, contradiction = first.score(parts, hypotheses_of(labels.descriptions))
-    odds = (entailment + 1e-9).log() - (contradiction + 1e-9).log()
-    scores = torch.zeros(2, len(corpus), len(labels))
-    place = torch.tensor(owners)
-    for row in range(len(corpus)):
-        own = (place == row).nonzero()[:, 0]
-        best = odds[own].argmax(dim=0, keepdim=True)
-        scores[0, row] = entailment[own].gather(0, best)[0]
-        scores[1, row] = contradiction[own].gather(0, best)[0]
-    mean = score_texts(corpus, labels, several)
-    return Features(corpus.ids, labels, scores[0], scores[1], {}, mean.vectors, mean.words)
+def mean_window(corpus: Corpus, labels: LabelSet, scorer: BiEncoderScorer, best: Features) -> Features:
+    """Return features whose scores are of the mean of a text's window vectors."""
+    against = scorer.label_vectors(hypotheses_of(labels.phrases()))
+    entailment, contradiction = scorer.head(scorer.vectors(corpus.texts), against)
+    return Features(corpus.ids, labels, entailment, contradiction, {}, best.vectors, best.words)
 
 
 @app.command()

@@ -1,14 +1,22 @@
 """The bi-encoder: texts and hypotheses are encoded independently, N + L encodings instead of N × L."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from bncl_pyg.scorers.encoder import mean_of_windows
 from bncl_pyg.scorers.head import Head
-from bncl_pyg.scorers.scorer import Hypothesis, LabelTensors, average_wordings, best_candidates, wordings_of
+from bncl_pyg.scorers.scorer import (
+    Hypothesis,
+    LabelTensors,
+    average_wordings,
+    best_candidates,
+    best_windows,
+    wordings_of,
+)
 from bncl_pyg.scorers.tokens import Reading
 
 COSINES_AT_ONCE = 1 << 24
@@ -28,9 +36,16 @@ class TextEncoder(Protocol):
         """Return unit vectors, (texts, dimensions)."""
         ...
 
+    def encode_windows(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return unit vectors of all windows, text by text, (windows, dimensions), and how many each text has."""
+        ...
+
 
 class BiEncoderScorer:
     """A sentence encoder and a head that turns two vectors into entailment and contradiction.
+
+    Of a text that is read in several windows, the one that speaks most for a label is scored; the text's own vector is
+    the mean of theirs.
 
     Args:
         encoder: of texts and of hypotheses.
@@ -43,7 +58,7 @@ class BiEncoderScorer:
     def __init__(self, encoder: TextEncoder, head: Head, name: str) -> None:
         self.encoder, self.head, self.name = encoder, head, name
         self._hypotheses: tuple[tuple[Hypothesis, ...], Tensor] | None = None
-        self._last: tuple[dict[str, int], Tensor] = ({}, torch.empty(0, 0))
+        self._last = _NOTHING
 
     def config(self) -> dict[str, Any]:
         """Return what decides the scores."""
@@ -51,39 +66,34 @@ class BiEncoderScorer:
 
     def score(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], pairs: Tensor | None = None) -> Tensor:
         """Return entailment and contradiction; see `Scorer`."""
-        vectors = self.vectors(texts)
+        windows, counts = self._windows(texts)
         against = self.label_vectors(hypotheses)
-        if pairs is not None:
-            return self.head.pairs(vectors, against, pairs)
-        scores: Tensor = self.head(vectors, against)
-        return scores
+        if pairs is None:
+            scores: Tensor = self.head(windows, against)
+        else:
+            own = pairs.repeat_interleave(counts, dim=0) if len(pairs) == len(counts) else pairs
+            scores = self.head.pairs(windows, against, own)
+        return best_windows(scores, counts)
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Return unit vectors, (texts, dimensions); those of the last call are remembered."""
-        if not texts:
-            return self.encoder.encode(texts)
-        place, vectors = self._last
-        new = [text for text in dict.fromkeys(texts) if text not in place]
-        if new:
-            there = {text: row for row, text in enumerate(new, start=len(vectors))}
-            encoded = self.encoder.encode(new)
-            vectors = torch.cat([vectors, encoded]) if len(vectors) else encoded
-            place = {text: place[text] if text in place else there[text] for text in texts}
-            rows = list(place.values())
-            self._last = dict(zip(place, range(len(rows)), strict=True)), vectors[rows]
-            place, vectors = self._last
-        return vectors[[place[text] for text in texts]]
+        return mean_of_windows(*self._windows(texts))
 
     def cosines(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> Tensor:
-        """Return the cosine of every pair, (texts, hypotheses)."""
-        return self.vectors(texts) @ self.label_vectors(hypotheses).t()
+        """Return the cosine of every pair, of the nearest window of each text, (texts, hypotheses)."""
+        windows, counts = self._windows(texts)
+        cosines = windows @ self.label_vectors(hypotheses).t()
+        if len(cosines) == len(counts):
+            return cosines
+        owners = torch.repeat_interleave(torch.arange(len(counts)), counts)[:, None].expand_as(cosines)
+        return torch.full((len(counts), len(hypotheses)), -1.0).scatter_reduce_(0, owners, cosines, "amax")
 
     def top_labels(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], k: int) -> Tensor:
         """Return the k hypotheses with the highest cosine; see `Scorer`."""
-        self.vectors(texts)
+        self._windows(texts)
         rows = max(COSINES_AT_ONCE // max(len(hypotheses), 1), 1)
         blocks = [texts[start : start + rows] for start in range(0, len(texts), rows)]
-        parts = [best_candidates(self.remembered(block) @ self.label_vectors(hypotheses).t(), k) for block in blocks]
+        parts = [best_candidates(self.cosines(block, hypotheses), k) for block in blocks]
         return torch.cat(parts) if parts else torch.zeros(0, k, dtype=torch.int64)
 
     def encode_labels(self, hypotheses: Sequence[Hypothesis]) -> LabelTensors:
@@ -114,9 +124,51 @@ class BiEncoderScorer:
 
     def forget(self) -> None:
         """Forget the vectors of the last texts."""
-        self._last = ({}, torch.empty(0, 0))
+        self._last = _NOTHING
 
-    def remembered(self, texts: Sequence[str]) -> Tensor:
-        """Return the vectors of texts that `vectors` was asked for last, (texts, dimensions)."""
-        place, vectors = self._last
-        return vectors[[place[text] for text in texts]]
+    def _windows(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return the vectors of texts' windows, and how many each has; of texts read last, none is encoded again."""
+        if not texts:
+            return self.encoder.encode_windows(texts)
+        last = self._last
+        new = [text for text in dict.fromkeys(texts) if text not in last.places]
+        if new:
+            kept = last.only([text for text in dict.fromkeys(texts) if text in last.places])
+            self._last = last = kept.joined(_Windows(_places(new), *self.encoder.encode_windows(new)))
+        return last.of(texts)
+
+
+class _Windows(NamedTuple):
+    """Texts that were read: where each stands, the vectors of their windows in that order, and how many each has."""
+
+    places: dict[str, int]
+    vectors: Tensor
+    counts: Tensor
+
+    def of(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return the vectors of the windows of texts, in the order of the texts, and how many each has."""
+        rows = torch.tensor([self.places[text] for text in texts], dtype=torch.int64)
+        counts = self.counts[rows]
+        if len(self.vectors) == len(self.counts):
+            return self.vectors[rows], counts
+        starts = (self.counts.cumsum(0) - self.counts)[rows]
+        inside = torch.arange(int(counts.sum())) - torch.repeat_interleave(counts.cumsum(0) - counts, counts)
+        return self.vectors[torch.repeat_interleave(starts, counts) + inside], counts
+
+    def only(self, texts: Sequence[str]) -> "_Windows":
+        """Return some of the texts."""
+        return _Windows(_places(texts), *self.of(texts)) if texts else _NOTHING
+
+    def joined(self, other: "_Windows") -> "_Windows":
+        """Return these texts and then others."""
+        if not self.places:
+            return other
+        places = self.places | {text: len(self.places) + row for text, row in other.places.items()}
+        return _Windows(places, torch.cat([self.vectors, other.vectors]), torch.cat([self.counts, other.counts]))
+
+
+_NOTHING = _Windows({}, torch.empty(0, 0), torch.zeros(0, dtype=torch.int64))
+
+
+def _places(texts: Sequence[str]) -> dict[str, int]:
+    return {text: row for row, text in enumerate(texts)}

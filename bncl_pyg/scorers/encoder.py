@@ -140,9 +140,7 @@ class _Compute(Protocol):
 
 
 class SentenceEncoder(Encoder):
-    """A transformer whose token states become one unit vector a text.
-
-    The vectors of a text's windows are averaged.
+    """A transformer whose token states become one unit vector a window, or a text: the mean of its windows.
 
     Args:
         folder: see `Encoder`; also `max_tokens`, `backend`, `device`, `windows`.
@@ -178,6 +176,12 @@ class SentenceEncoder(Encoder):
 
     def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Tensor:
         """Return unit vectors on the CPU, (texts, dimensions); `progress` gets how many texts each batch adds."""
+        return mean_of_windows(*self.encode_windows(texts, progress))
+
+    def encode_windows(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return unit vectors of all windows, text by text, (windows, dimensions), and how many each text has."""
         parts: dict[tuple[int, int], Array] = {}
 
         def done(read: Windows, states: Array) -> None:
@@ -188,11 +192,10 @@ class SentenceEncoder(Encoder):
 
         # Of no text at all, how long a vector is must still be known.
         self._read(texts or [""], done, progress if texts else None)
-        vectors = torch.zeros(len(texts), len(parts[0, 0]))
-        for row, number in sorted(parts):  # always in the same order, whichever thread was faster
-            if row < len(texts):
-                vectors[row] += torch.from_numpy(parts[row, number])
-        return normalize(vectors)
+        places = sorted(parts)  # always in the same order, whichever thread was faster
+        counts = torch.bincount(torch.tensor([row for row, _ in places]), minlength=1)
+        vectors = torch.from_numpy(np.stack([parts[place] for place in places]))
+        return (vectors, counts) if texts else (vectors[:0], counts[:0])
 
     def _pool(self, states: Array, mask: Array) -> Array:
         if self.pooling == "cls":
@@ -285,6 +288,19 @@ def _load_torch(folder: Path) -> tuple[Any, list[str]]:
         model = BertModel(config, add_pooling_layer=False)
         model.load_state_dict(tensors, strict=False)
         return model.eval(), ["input_ids", "attention_mask", "token_type_ids"]
+
+
+def mean_of_windows(vectors: Tensor, counts: Tensor) -> Tensor:
+    """Return one unit vector a text, (texts, dimensions), from those of its windows.
+
+    Args:
+        vectors: of all windows, text by text, (windows, dimensions).
+        counts: how many windows each text has, (texts,).
+    """
+    if len(vectors) == len(counts):
+        return normalize(vectors)
+    owners = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    return normalize(torch.zeros(len(counts), vectors.shape[1]).index_add_(0, owners, vectors))
 
 
 def _longest(folder: Path) -> int:

@@ -74,13 +74,13 @@ class EnsembleScorer:
             return next(iter(self.parts.values())).top_labels(texts, hypotheses, k)
         rows = max(COSINES_AT_ONCE // max(len(hypotheses), 1), 1)
         for ranker in rankers:
-            ranker.vectors(texts)
+            ranker.vectors(texts)  # read once, remembered for the blocks
         best = []
         for start in range(0, len(texts), rows):
             block = texts[start : start + rows]
             total = torch.zeros(len(block), len(hypotheses))
             for ranker in rankers:
-                cosines = ranker.remembered(block) @ ranker.label_vectors(hypotheses).t()
+                cosines = ranker.cosines(block, hypotheses)
                 total += (cosines - cosines.mean()) / cosines.std(correction=0).clamp_min(TINY)
             best.append(best_candidates(total, k))
         return torch.cat(best) if best else torch.zeros(0, k, dtype=torch.int64)

@@ -1,6 +1,7 @@
 """Late interaction (ColBERT): every token of a hypothesis looks for the token of the text that is most like it."""
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ class LateInteractionScorer:
 
     .. math:: s(text, hypothesis) = \\frac{1}{|h|} \\sum_{t ∈ h} \\max_{u ∈ text} \\cos(t, u)
 
-    Token vectors of hypotheses are kept, those of texts are not: memory does not grow with the texts, and there are
-    N + L encodings, as with a bi-encoder. A head turns s into entailment and contradiction.
+    Of a text that is read in several windows, the one with the highest s counts. Token vectors of hypotheses are kept,
+    those of texts are not: memory does not grow with the texts, and there are N + L encodings, as with a bi-encoder. A
+    head turns s into entailment and contradiction.
 
     Args:
         texts: encoder of texts.
@@ -57,9 +59,8 @@ class LateInteractionScorer:
         tokens, lengths = self._label_tokens(hypotheses)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         columns = len(hypotheses) if pairs is None else pairs.shape[1]
-        sums = np.zeros((len(texts), columns), dtype=np.float32)
-        counts = np.zeros(len(texts), dtype=np.float32)
-        parts: dict[tuple[int, int], Array] = {}
+        best = np.full((len(texts), columns), -1, dtype=np.float32)
+        lock = Lock()
         chosen = None if pairs is None else pairs.numpy()
 
         def done(read: Windows, states: Array) -> None:
@@ -67,14 +68,12 @@ class LateInteractionScorer:
                 scores = _all_labels(states, read.mask, tokens, starts)
             else:
                 scores = _candidates(states, read.mask, tokens, starts, chosen[[one.row for one in read.windows]])
-            for window, row in zip(read.windows, scores, strict=True):
-                parts[window.row, window.number] = row
+            with lock:  # windows of one text may be read by several threads
+                for window, row in zip(read.windows, scores, strict=True):
+                    np.maximum(best[window.row], row, out=best[window.row])
 
         self.encoder.read(texts, done)
-        for row, number in sorted(parts):
-            sums[row] += parts[row, number]
-            counts[row] += 1
-        return torch.from_numpy(sums / counts[:, None]) if len(texts) else torch.zeros(0, columns)
+        return torch.from_numpy(best)
 
     def vectors(self, texts: Sequence[str]) -> Tensor | None:  # noqa: ARG002 (part of `Scorer`)
         """Return nothing: there is no vector of a whole text."""

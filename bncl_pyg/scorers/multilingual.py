@@ -54,6 +54,10 @@ class MultilingualEncoder:
                 progress(len(some))
         return torch.cat(parts)
 
+    def encode_windows(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return unit vectors and one window a text: whole texts are read."""
+        return self.encode(texts), torch.ones(len(texts), dtype=torch.int64)
+
     def reading(self, texts: Sequence[str]) -> None:
         """Return nothing: whole texts are read."""
 

@@ -126,6 +126,25 @@ def best_candidates(scores: Tensor, count: int) -> Tensor:
     return best.sort(dim=1).values
 
 
+def best_windows(scores: Tensor, counts: Tensor) -> Tensor:
+    """Return what the window that speaks most for a label says, for each text and label; (2, texts, columns).
+
+    Args:
+        scores: entailment and contradiction of all windows, text by text, (2, windows, columns).
+        counts: how many windows each text has, (texts,).
+    """
+    if scores.shape[1] == len(counts):
+        return scores
+    starts = counts.cumsum(0) - counts
+    best = scores[:, starts]
+    for number in range(1, int(counts.max())):
+        rows = (counts > number).nonzero()[:, 0]
+        mine, other = best[:, rows], scores[:, starts[rows] + number]
+        # e / c is the higher one, without dividing by 0.
+        best[:, rows] = torch.where(other[0] * mine[1] > mine[0] * other[1], other, mine)
+    return best
+
+
 def average_wordings(rows: Tensor, hypotheses: Sequence[Hypothesis]) -> Tensor:
     """Return the mean over each hypothesis' wordings of rows that are of all wordings in order; (hypotheses, …)."""
     counts = torch.tensor([len(wordings_of(one)) for one in hypotheses])

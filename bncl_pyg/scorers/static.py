@@ -70,6 +70,10 @@ class StaticEncoder:
                 progress(len(ids))
         return torch.cat(parts)
 
+    def encode_windows(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return unit vectors and one window a text: whole texts are read."""
+        return self.encode(texts), torch.ones(len(texts), dtype=torch.int64)
+
 
 class _PlainTokenizer:
     """A tokenizer without special or unknown tokens."""

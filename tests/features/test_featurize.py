@@ -699,8 +699,8 @@ def test_a_store_of_light_is_continued_with_strong(tmp_path: Path, labels: Label
     assert isinstance(strong, EnsembleScorer)
     light = strong.parts["light"]
     assert isinstance(light, BiEncoderScorer)
-    real, encoded = light.encoder.encode, []
-    light.encoder.encode = lambda texts, progress=None: (encoded.extend(texts), real(texts, progress))[1]  # type: ignore[method-assign]
+    real, encoded = light.encoder.encode_windows, []
+    light.encoder.encode_windows = lambda texts, *more: (encoded.extend(texts), real(texts, *more))[1]  # type: ignore[method-assign]
     featurize(lambda: rows, labels, strong, path)
     assert encoded == []
     stored, made = read_features(path, parts=True), score_texts(corpus, labels, strong, parts=True)

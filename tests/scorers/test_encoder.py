@@ -52,6 +52,9 @@ def test_the_windows_of_a_long_text_are_averaged(tiny_encoder: Path) -> None:
     assert torch.allclose(found[0], normalize(whole.encode(parts).sum(dim=0), dim=0), atol=1e-6)
     assert torch.allclose(found[1], whole.encode(["gold"])[0], atol=1e-6)
     assert sum(told) == 2  # texts, not windows
+    vectors, counts = whole.encode_windows(["gold", LONG])
+    assert counts.tolist() == [1, 4]
+    assert torch.allclose(vectors, whole.encode(["gold", *parts]), atol=1e-6)
 
 
 def test_one_window_is_the_beginning_of_a_text(tiny_encoder: Path) -> None:

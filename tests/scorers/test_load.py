@@ -101,13 +101,16 @@ def test_every_scorer_gives_features(tiny_classifier: Path, tiny_encoder: Path, 
 def test_identical_texts_are_encoded_once(tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = load_scorer(str(tiny_encoder), backend="torch")
     assert isinstance(scorer, BiEncoderScorer)
-    real, seen = scorer.encoder.encode, []
-    monkeypatch.setattr(scorer.encoder, "encode", lambda texts: (seen.append(len(texts)), real(texts))[1])
+    real, seen, windows = scorer.encoder.encode, [], scorer.encoder.encode_windows
+    monkeypatch.setattr(
+        scorer.encoder, "encode_windows", lambda texts, *more: (seen.append(len(texts)), windows(texts, *more))[1]
+    )
     found = scorer.score(["gold", "wheat", "gold"], ["gold", "wheat"])
     scorer.score(["gold"], ["gold", "wheat"])
     scorer.score(["corn", "gold"], ["gold", "wheat"])
-    assert torch.allclose(scorer.vectors(["gold", "corn"]), real(["gold", "corn"]), atol=1e-6)
+    vectors = scorer.vectors(["gold", "corn"])
     assert seen == [2, 2, 1]  # two texts, two hypotheses; then one new text, and the rest is known
+    assert torch.allclose(vectors, real(["gold", "corn"]), atol=1e-6)
     assert torch.equal(found[:, 0], found[:, 2])
 
 
@@ -259,6 +262,27 @@ def test_windows_reach_every_part(tiny_encoder: Path) -> None:
         one, several = (load_scorer(name, max_tokens=64, windows=windows) for windows in (1, 8))
         assert several.score([long], ["This is about gold."])[0] > one.score([long], ["This is about gold."])[0]
         assert several.config() == {**one.config(), "windows": 8}
+
+
+def test_the_window_that_speaks_most_for_a_label_is_scored(tiny_encoder: Path) -> None:
+    one, several = (load_scorer(str(tiny_encoder), max_tokens=22, windows=count, backend="torch") for count in (1, 9))
+    words = ("gold rises and wheat falls " * 12).split()
+    parts = [" ".join(words[start : start + 20]) for start in (0, 15, 30, 45)]
+    texts, hypotheses = ["wheat", " ".join(words)], ["gold rises", "wheat falls", "and"]
+    apart = one.score(parts, hypotheses)
+    found = several.score(texts, hypotheses)
+    for label in range(3):
+        best = int((apart[0, :, label] / apart[1, :, label]).argmax())
+        assert torch.allclose(found[:, 1, label], apart[:, best, label], atol=1e-5)
+    assert torch.allclose(found[:, 0], one.score(["wheat"], hypotheses)[:, 0], atol=1e-5)
+    pairs = torch.tensor([[2, 0], [1, 2]])
+    assert torch.allclose(several.score(texts, hypotheses, pairs), found.gather(2, pairs.expand(2, 2, 2)), atol=1e-5)
+    # Texts that were read last are not read again, in whichever order they come.
+    again = several.score([texts[1], "gold", texts[0]], hypotheses)
+    assert torch.allclose(again[:, [2, 0]], found, atol=1e-5)
+    assert isinstance(several, BiEncoderScorer)
+    assert isinstance(one, BiEncoderScorer)
+    assert torch.allclose(several.cosines(texts, hypotheses)[1], one.cosines(parts, hypotheses).amax(dim=0), atol=1e-5)
 
 
 def test_a_slow_scorers_candidates_are_chosen_as_featurize_chooses_them(tiny_classifier: Path) -> None:
