@@ -1,7 +1,7 @@
 """Small things that many tests need."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,15 @@ LABELS = LabelSet(
     ("gold", "silver", "wheat", "corn", "money", "rates"),
     ("Gold", "Silver", "Wheat", "Corn", "Money/Foreign Exchange", "Interest Rates"),
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of the tests' own for what is made once and kept."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BNCL_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from torch.nn.functional import normalize
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import read_json, sha256_of
-from bncl_pyg.scorers.bert import OnnxSession, bert_graph, is_bert, read_bert
+from bncl_pyg.scorers.bert import OnnxSession, is_bert, read_bert
+from bncl_pyg.scorers.kept_graphs import kept_graph
 from bncl_pyg.scorers.pretrained import MINILM
 from bncl_pyg.scorers.runtime import check_backend, first_line, resolve_backend, resolve_device
 from bncl_pyg.scorers.scorer import MAX_TOKENS, WINDOWS
@@ -87,7 +88,7 @@ class Encoder:
 
     def _load(self, compact: bool) -> "_Compute":
         if self.backend == "onnx-int8" and compact:
-            return OnnxSession(bert_graph(read_bert(self.folder), first_token_only=self._reads_first))
+            return OnnxSession(kept_graph(self.folder, self.weights_sha256, first_token_only=self._reads_first))
         model, names = _load_torch(self.folder)
         if self.backend == "torch":
             return _TorchStates(model.to(self._device), names, self._device)
