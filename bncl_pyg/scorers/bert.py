@@ -95,6 +95,14 @@ def is_bert(folder: Path) -> bool:
     )
 
 
+def weights_file(folder: Path) -> Path:
+    """Return the file of a folder that holds the weights: `model.safetensors`, else an 8-bit `model.onnx`."""
+    for name in ("model.safetensors", "model.onnx"):
+        if (folder / name).is_file():
+            return folder / name
+    raise InputError(f"{folder} has no model.safetensors; other forms of weights are not read.")
+
+
 def read_bert(folder: Path) -> BertWeights:
     """Read the weights of a BERT encoder from `model.safetensors` or, 8-bit, from `model.onnx`."""
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else SMALL_BERT

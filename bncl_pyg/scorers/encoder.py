@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import read_json, sha256_of
-from bncl_pyg.scorers.bert import OnnxSession, is_bert, read_bert
+from bncl_pyg.scorers.bert import OnnxSession, is_bert, read_bert, weights_file
 from bncl_pyg.scorers.kept_graphs import kept_graph
 from bncl_pyg.scorers.pretrained import MINILM
 from bncl_pyg.scorers.runtime import check_backend, first_line, resolve_backend, resolve_device
@@ -61,8 +61,7 @@ class Encoder:
         compact = is_bert(folder)
         self.backend = resolve_backend(backend, device, compact=compact)
         self._device = resolve_device(self.backend, device)
-        if not any((folder / name).is_file() for name in ("model.safetensors", "model.onnx")):
-            raise InputError(f"{folder} has no model.safetensors; other forms of weights are not read.")
+        self._weights = weights_file(folder)
         self.max_tokens = min(max_tokens, _longest(folder))
         self.tokenizer = WindowTokenizer(folder, self.max_tokens, windows, marker)
         config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
@@ -78,8 +77,7 @@ class Encoder:
     @cached_property
     def weights_sha256(self) -> str:
         """The hash of the file that holds the weights."""
-        names = ("model.safetensors", "model.onnx")
-        return sha256_of(next(self.folder / name for name in names if (self.folder / name).is_file()))
+        return sha256_of(self._weights)
 
     def config(self) -> dict[str, Any]:
         """Return what decides the vectors."""

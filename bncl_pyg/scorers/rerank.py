@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bncl_pyg.persistence import sha256_of
-from bncl_pyg.scorers.bert import OnnxSession, bert_graph, read_bert
+from bncl_pyg.scorers.bert import OnnxSession, bert_graph, read_bert, weights_file
 from bncl_pyg.scorers.head import CosineHead
 from bncl_pyg.scorers.scorer import Hypothesis, LabelTensors, best_candidates, wordings_of
 from bncl_pyg.scorers.tokens import Reading
@@ -49,8 +49,7 @@ class RelevanceScorer:
     @cached_property
     def weights_sha256(self) -> str:
         """The hash of the file that holds the weights."""
-        names = ("model.safetensors", "model.onnx")
-        return sha256_of(next(self.folder / name for name in names if (self.folder / name).is_file()))
+        return sha256_of(weights_file(self.folder))
 
     def config(self) -> dict[str, Any]:
         """Return what decides the scores."""
