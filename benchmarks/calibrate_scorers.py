@@ -1,14 +1,15 @@
 """Chooses the scale and the middle of every known scorer on WordNet's hypernyms, which no recipe is measured on.
 
     BNCL_DATA=folder python -m benchmarks.calibrate_scorers scales [--ship]
-    BNCL_DATA=folder python -m benchmarks.calibrate_scorers softness
+    BNCL_DATA=folder python -m benchmarks.calibrate_scorers temperature
 
 A scorer's raw score (cosine, MaxSim, relevance, the embedded head's margin) becomes z = scale · (score − middle): the
-scale by maximum likelihood, so that one unit of log-odds means the same in all of them, times `SOFTNESS`, one number
-for all; the middle where the plain decision z > 0 has the highest ebF1. The task: glosses of synsets, and which of some
-synsets are their parents or grandparents. `--ship` writes the embedded head with its new middle, and prints its hash;
-the other numbers go into `bncl_pyg/scorers/load.py`. The network of the embedded head stays as `benchmarks.train_head`
-trained it. `softness` shows what the default recipe makes of scores that are softer than likelihood would have them.
+scale by maximum likelihood, so that one unit of log-odds means the same in all of them, divided by `TEMPERATURE`, one
+number for all; the middle where the plain decision z > 0 has the highest ebF1. The task: glosses of synsets, and
+which of some synsets are their parents or grandparents. `--ship` writes the embedded head with its new middle, and
+prints its hash; the other numbers go into `bncl_pyg/scorers/load.py`. The network of the embedded head stays as
+`benchmarks.train_head` trained it. `temperature` shows what the default recipe makes of scores at several
+temperatures.
 """
 
 import json
@@ -54,10 +55,10 @@ LABELS, TEXTS, LEAST = 150, 2000, 20
 """How many labels are drawn of those with at least so many training texts, and how many of their texts."""
 PAIRED = 40
 """How many texts the cross-encoder reads, which is slow."""
-SOFTNESS = 0.5
-"""The share of the likeliest scale that the default recipe starts from best: chosen by `softness`."""
-SHARES, DRAWS, DRAWN = (0.35, 0.5, 0.7, 1.0), (1, 2, 3), 300
-"""Which shares are tried, on which draws of how many labels."""
+TEMPERATURE = 2.0
+"""What log-odds of maximum likelihood are divided by: the default recipe starts best from there (`temperature`)."""
+TEMPERATURES, DRAWS, DRAWN = (1.0, 1.4, 2.0, 2.8), (1, 2, 3), 300
+"""Which are tried, on which draws of how many labels."""
 PARTS = ("light", "bge", "colbert", "fast", "multilingual", "ms-marco")
 
 
@@ -93,29 +94,29 @@ def scales(
 
 
 @app.command()
-def softness(data: Data) -> None:
-    """Train the default recipe, annotation-free with κ and λ known, on scores of several softnesses."""
-    file = FOLDER / "softness.json"
+def temperature(data: Data) -> None:
+    """Train the default recipe, annotation-free with κ and λ known, on scores at several temperatures."""
+    file = FOLDER / "temperature.json"
     content: dict[str, Any] = read_json(file) if file.is_file() else {"rows": []}
     for draw in DRAWS:
         if any(row["draw"] == draw for row in content["rows"]):
             continue
         task = read_task(data / SET, draw, DRAWN)
         scorers = {name: load_scorer(name) for name in STRONG_PARTS}
-        # As they are shipped, with the softness taken out again.
+        # As maximum likelihood has them: what is shipped, with the temperature taken out again.
         raw = {name: _log_odds(scorer.score(task.texts, task.hypotheses)) for name, scorer in scorers.items()}
         vectors = {name: scorer.vectors(task.texts) for name, scorer in scorers.items()}
-        for share in SHARES:
-            parts = {name: _shares(odds * share / SOFTNESS) for name, odds in raw.items()}
+        for heat in TEMPERATURES:
+            parts = {name: _shares(odds * TEMPERATURE / heat) for name, odds in raw.items()}
             for name, scores, own in (
                 ("light", parts["light"], vectors["light"]),
                 ("strong", join_scores(list(parts.values())), join_vectors(list(vectors.values()))),
             ):
-                row = {"draw": draw, "scorer": name, "share": share, "metrics": _recipe(task, scores, own)}
+                row = {"draw": draw, "scorer": name, "temperature": heat, "metrics": _recipe(task, scores, own)}
                 typer.echo(json.dumps(row))
                 content["rows"].append(row)
         content["about"] = about_this_run()
-        save("softness", content, softness_page(content))
+        save("temperature", content, temperature_page(content))
 
 
 def _log_odds(scores: Tensor) -> Tensor:
@@ -140,19 +141,20 @@ def _recipe(task: Task, scores: Tensor, vectors: Tensor | None) -> list[float]:
     return [round(value, 4) for value in (found.ebF1, found.miF1, found.maF1)]
 
 
-def softness_page(content: dict[str, Any]) -> str:
-    """Return the page that shows what softness does, the mean of the draws."""
+def temperature_page(content: dict[str, Any]) -> str:
+    """Return the page that shows what the temperature does, the mean of the draws."""
     rows = []
     for name in ("light", "strong"):
-        for share in SHARES:
-            found = [row["metrics"] for row in content["rows"] if (row["scorer"], row["share"]) == (name, share)]
-            rows.append([name, f"{share:g}", *(f"{value:.4f}" for value in np.mean(found, axis=0)), str(len(found))])
+        for heat in TEMPERATURES:
+            found = [row["metrics"] for row in content["rows"] if (row["scorer"], row["temperature"]) == (name, heat)]
+            rows.append([name, f"{heat:g}", *(f"{value:.4f}" for value in np.mean(found, axis=0)), str(len(found))])
+    columns = ["scorer", "temperature", "ebF1", "miF1", "maF1", "draws"]
     return (
-        "# How soft scores should be\n\n"
+        "# The temperature of scores\n\n"
         f"WordNet's hypernyms, training split: {DRAWN} labels drawn, up to {TEXTS} glosses, default recipe, "
-        "annotation-free with κ and λ known. The share is of the scale that has the highest likelihood; "
-        f"{SOFTNESS:g} is shipped, for all known scorers.\n\n"
-        f"{markdown_table(['scorer', 'share', 'ebF1', 'miF1', 'maF1', 'draws'], rows)}\n\n{footer(content['about'])}"
+        "annotation-free with κ and λ known. Log-odds of maximum likelihood are divided by the temperature; "
+        f"{TEMPERATURE:g} is shipped, for all known scorers.\n\n"
+        f"{markdown_table(columns, rows)}\n\n{footer(content['about'])}"
     )
 
 
@@ -197,11 +199,11 @@ def _measured(name: str, task: Task, *, ship: bool) -> dict[str, Any]:
     unit = 1.0 if name == "light" else float(1 / raw.std())
     found = calibrate([raw * unit], [LabelTask(torch.empty(0), torch.empty(0), task.truth)])
     # The head's log-odds of entailment against contradiction are 2 z.
-    numbers = {"scale": SOFTNESS * found.temperature * unit / 2, "middle": found.middle / unit}
+    numbers = {"scale": found.temperature / TEMPERATURE * unit / 2, "middle": found.middle / unit}
     said = float((raw * unit > found.middle).sum() / len(raw))
     ranking = float(label_ranking_average_precision_score(task.truth.toarray(), raw.numpy()))
     if name == "light" and ship:
-        _ship(Calibration(SOFTNESS * found.temperature, found.middle))
+        _ship(Calibration(found.temperature / TEMPERATURE, found.middle))
     return {"scorer": name, **numbers, "LRAP": ranking, "labels a text": said, "texts": len(task.texts)}
 
 
