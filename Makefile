@@ -8,13 +8,17 @@ SPARSE := $(VENV)/.installed-sparse
 # Threads that wait by spinning slow torch down several times on a busy machine.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test test-sparse bench bench-check bench-quality clean
+.PHONY: demo test docs test-sparse bench bench-check bench-quality clean
 
 demo: $(INSTALLED)
 	$(BIN)/bncl demo
 
+# The site, in site/; a broken link fails.
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 # Fails where less than 92 % of the lines of bncl_pyg and cli are run (pyproject.toml).
-test: demo
+test: demo docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -45,7 +49,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch setuptools wheel
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable \
-		".[dev,offline,multilingual,onnx,scale,parquet,plot]"
+		".[dev,docs,offline,multilingual,onnx,scale,parquet,plot]"
 	$(BIN)/pip check
 	touch $@
 
