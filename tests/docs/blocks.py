@@ -1,0 +1,67 @@
+"""Blocks of code in Markdown pages, and how they are run: Python in one namespace a page, `bncl` through the real command."""
+
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from bncl_cli.main import app
+
+BLOCK = re.compile(r"^(?P<before>[^\n]*)\n+```(?P<kind>\w+)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"<!-- not run: (?P<reason>.+) -->")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page: what is in it, where it begins, and why it is not run, if it is not."""
+
+    page: str
+    line: int
+    kind: str
+    body: str
+    reason: str | None
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page: Path, root: Path) -> list[Block]:
+    """Return the blocks of shell and of Python, in their order."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in BLOCK.finditer(text):
+        if match["kind"] in ("sh", "python"):
+            note = NOT_RUN.search(match["before"])
+            line = text.count("\n", 0, match.start("kind")) + 1
+            name = str(page.relative_to(root))
+            found.append(Block(name, line, match["kind"], match["body"], note["reason"] if note else None))
+    return found
+
+
+def run_python(block: Block, names: dict[str, Any]) -> None:
+    """Run a block in a page's namespace; an exception names the page and the line."""
+    exec(compile("\n" * block.line + block.body, block.page, "exec"), names)
+
+
+def run_shell(block: Block) -> None:
+    """Run the `bncl` commands of a block, each in this process; what they write is written anew."""
+    for line in block.body.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if not words:
+            continue
+        assert words[0] == "bncl", f"{block}: only bncl can be run, not {words[0]}; say why it is not run"
+        _make_room(words)
+        result = CliRunner().invoke(app, words[1:])
+        assert result.exit_code == 0, f"{block}: {line}\n{result.output}\n{result.exception!r}"
+
+
+def _make_room(words: list[str]) -> None:
+    """Remove what a command is to write, where an earlier block of the page wrote it."""
+    for option, value in zip(words, words[1:], strict=False):
+        if option == "--out":
+            target = Path(value)
+            shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)
