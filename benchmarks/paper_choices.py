@@ -182,10 +182,10 @@ def as_markdown(content: dict[str, Any]) -> str:
     """Return the page that shows the figures."""
     lines = [
         "# What the recipe `paper` leaves open, on training texts\n",
-        "Scorer `light`, label graph from GloVe, one seed. Texts of the training split, of which a fifth is held out: F1 "
-        "with their labels, and beside it what can be known without, the mean loss (L1 + α₂L2 + α₃L3) over batches of "
-        "held-out texts and of those that were trained on. No test text was read. `decay` is what the learning rate is "
-        'multiplied with every ten epochs, both readings of "10% decay rate".\n',
+        "Scorer `light`, label graph from GloVe, one seed. Texts of the training split, of which a fifth is held out: "
+        "F1 with their labels, and beside it what can be known without, the mean loss (L1 + α₂L2 + α₃L3) over batches "
+        "of held-out texts and of those that were trained on. No test text was read. `decay` is what the learning rate "
+        'is multiplied with every ten epochs, both readings of "10% decay rate".\n',
     ]
     for name, about in content["sets"].items():
         lines.append(f"## {name}\n\n{about['texts'][0]} / {about['texts'][1]} texts, {about['labels']} labels.\n")
