@@ -466,6 +466,10 @@ def test_demo_shows_metrics_beside_the_start(bncl: Bncl, tmp_path: Path) -> None
         "Next",
     ):
         assert part in result.output
+    kept = json.loads((tmp_path / "demo" / "metrics.json").read_text())
+    for metrics in kept["rows"].values():
+        assert all(f"{value:.4f}" in result.output for value in metrics.values())
+    assert len(kept["rows"]) == 4
     rows = (tmp_path / "demo" / "predictions.jsonl").read_text().splitlines()
     assert len(rows) == 40
     assert bncl("demo", "--out", tmp_path / "demo").exit_code == 0
