@@ -73,7 +73,8 @@ def dump(
             given = DataSet(_folder(name, data), cache, typer.echo)
             given.prepare()
             for key, trial in missing.items():
-                predicted = Training.of(trial, given, seed=0, epochs=epochs).fit(given).predictions(given.scored[1])
+                train, test = given.scored
+                predicted = Training.of(trial, given, seed=0, epochs=epochs).fit(train).predictions(test)
                 write_bytes(_file(out, name, key), _packed(predicted))
                 typer.echo(f"{name} {key}: {int(predicted.decisions.sum())} labels for {len(predicted)} texts")
 

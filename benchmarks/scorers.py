@@ -23,6 +23,7 @@ import typer
 from benchmarks.quality.plan import Trial
 from benchmarks.quality.trials import known_priors
 from benchmarks.results import FOLDER, about_this_run, footer, markdown_table
+from benchmarks.stores import only_part
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import evaluate, reliability
@@ -136,17 +137,6 @@ def _features(kept: Path, dataset: str, scorer: str) -> tuple[Features, Features
         features = read_features(_store(kept, dataset, split, stored), parts=scorer not in STORED)
         both.append(features if scorer in STORED else only_part(features, scorer))
     return both[0], both[1]
-
-
-def only_part(features: Features, part: str) -> Features:
-    """Return features as a part of the ensemble alone would give them."""
-    scores = features.parts[part]
-    # MiniLM's vectors come first, then bge's, each of length 1/√2; ColBERT has none, and is shown with MiniLM's.
-    assert features.vectors is not None
-    half = features.vectors.shape[1] // 2
-    vectors = features.vectors[:, half:] if part == "bge" else features.vectors[:, :half]
-    config = features.scorer["parts"][part]
-    return Features(features.ids, features.labels, scores[0], scores[1], config, vectors * 2**0.5, features.words)
 
 
 @cache

@@ -62,10 +62,12 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         cardinality: how many labels a text has on average; estimated if not given.
         scorer: what reads texts: `strong`, `light`, `fast`, a folder, a hub name, several of these joined by `+`, or a
             `Scorer`.
-        recipe: `default` (ours), `paper`, `reference` (the authors' code), or a `Recipe` of your own.
+        recipe: `default` (ours), `paper` (as it can be trained), `paper-literal` (its printed formulas), `reference`
+            (the authors' code), or a `Recipe` of your own.
         setting: `annotation-free`, `scarce-annotation` or `domain-supervisor`; what is given must then fit. If left
             out, what is given decides.
-        graph: the signed label graph; built from the labels if not given (`default_graph`).
+        graph: the signed label graph, used as it is; built from the labels if not given (`default_graph`), where the
+            recipe `paper` chooses its percentiles.
         seed: of the weights, the batches and the folds.
         template: how a label becomes a hypothesis for the scorer; or several templates, whose scores are averaged.
         device: where the scorer and the trained model run; an accelerator for the scorer and the CPU for the model, if

@@ -22,6 +22,7 @@ def demo(
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.evaluation import evaluate_classifier
     from bncl_pyg.features import read_features
+    from bncl_pyg.persistence import write_json
 
     from .show import metrics_table
 
@@ -68,6 +69,9 @@ def demo(
     rows[f"and {count} annotated texts"] = evaluations[supervised.name].metrics
     typer.echo("")
     metrics_table(f"{len(truth)} test texts", rows)
+    content = {name: metrics._asdict() for name, metrics in rows.items()}
+    about = {"train": len(read_features(train_features)), "test": len(truth), "labels": len(labels)}
+    write_json(out / "metrics.json", {**about, "scorer": scored.scorer, "rows": content})
     descriptions = labels.as_dict()
     typer.echo("The annotation-free model on a few of them:")
     for row, text in zip(_first_rows(out / "predictions.jsonl"), truth.texts, strict=False):

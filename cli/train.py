@@ -18,7 +18,10 @@ def train(
     out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
     graph: Annotated[
         Path | None,
-        typer.Option(help="A folder that 'bncl graph build' wrote; if left out, the default graph is built and kept."),
+        typer.Option(
+            help="A folder that 'bncl graph build' wrote, used as it is; if left out, the default graph is built and "
+            "kept, whose percentiles the recipe paper chooses."
+        ),
     ] = None,
     setting: Annotated[
         SETTINGS | None,
@@ -40,23 +43,25 @@ def train(
         int | None, typer.Option(min=1, help="Draw this many of the annotated texts; all, if not given.")
     ] = None,
     recipe: Annotated[
-        Literal["default", "paper", "reference"],
-        typer.Option(help="The best we know, as the paper says, or as its authors' code does."),
+        Literal["default", "paper", "paper-literal", "reference"],
+        typer.Option(
+            help="The best we know; the paper, as it can be trained; its printed formulas alone; its authors' code."
+        ),
     ] = "default",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="For paper and reference: passes over the texts, if not 30.")
+        int | None, typer.Option(min=1, help="For all but default: passes over the texts, if not 30.")
     ] = None,
     sharpness: Annotated[
         str | None,
-        typer.Option(metavar="C|auto", help="For paper and reference: C of the sharpened sigmoid; 'auto' chooses it."),
+        typer.Option(metavar="C|auto", help="For all but default: C of the sharpened sigmoid; 'auto' chooses it."),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an unfinished training.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model if it is there.")] = False,
 ) -> None:
     """Train a classifier on scored texts.
 
-    With the recipes paper and reference, training that is stopped goes on where it was when the same command is given
+    With all recipes but default, training that is stopped goes on where it was when the same command is given
     again, and ends in the same model.
     """
     from bncl_pyg.corpus import Corpus
@@ -107,6 +112,14 @@ def train(
     texts_shown = f"{len(loaded)} texts, {count} of them annotated" if count else f"{len(loaded)} texts"
     loss = f", {last.number} epochs, last loss {last.figures['loss']:.4g}" if "loss" in last.figures else ""
     typer.echo(f"{out}: trained {classifier.setting_} on {texts_shown}, recipe {chosen.name}{loss}.")
+    if tried := [step for step in classifier.log_ if step.what.startswith("graph ")]:
+        figures = "; ".join(
+            f"{step.what.removeprefix('graph ')}: {name} {value:.4g}"
+            for step in tried
+            for name, value in step.figures.items()
+        )
+        low, high = classifier.graph_.provenance["percentiles"]
+        typer.echo(f"Chosen for the label graph: percentiles {low:g}/{high:g} (on held-out texts {figures}).")
     if known is None or not known.is_exact:
         typer.echo(f"Estimated: {_shown(classifier.priors_, loaded.labels)}.")
 

@@ -42,7 +42,7 @@ def test_it_predicts_like_scikit_learn(fitted: BNCLClassifier, features: Feature
 
 def test_it_beats_the_scores_it_started_from(fitted: BNCLClassifier, features: Features, corpus: Corpus) -> None:
     found = evaluate_classifier(fitted, features, corpus)
-    assert found.metrics.miF1 > found.baselines["zero-shot"].miF1 + 0.1
+    assert found.metrics.miF1 > found.baselines["zero-shot"].miF1 + 0.05
     assert set(found.ranking) == {"P@1", "P@3", "P@5", "coverage"}
     assert [row.label for row in found.labels] == fitted.classes_.tolist()
 
@@ -180,7 +180,7 @@ def test_the_reference_counts_ties(graph: SignedLabelGraph, features: Features, 
     tied = dataclasses.replace(
         features, entailment=features.entailment * 0 + 0.4, contradiction=features.contradiction * 0 + 0.4
     )
-    for name, expected in (("paper", 0), ("reference", 1)):
+    for name, expected in (("paper-literal", 0), ("reference", 1)):
         recipe = find_recipe(name, epochs=1)
         classifier = BNCLClassifier(prevalence=priors, recipe=recipe, graph=graph).fit(features)
         for weight in classifier.model_.parameters():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import calibrate_scorers, scorers
+from benchmarks import calibrate_scorers, demo, scorers
 from benchmarks.results import FOLDER
 from benchmarks.scorers import Job
 from bncl_pyg.scorers import HEADS
@@ -28,7 +28,12 @@ def metrics(dataset: str, scorer: str, level: str, rough: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "as_markdown"), [("scorers", scorers.as_markdown), ("calibration", calibrate_scorers.as_markdown)]
+    ("name", "as_markdown"),
+    [
+        ("scorers", scorers.as_markdown),
+        ("calibration", calibrate_scorers.as_markdown),
+        ("demo", demo.as_markdown),
+    ],
 )
 def test_the_committed_page_is_what_its_json_says(name: str, as_markdown: Any) -> None:
     assert (FOLDER / f"{name}.md").read_text(encoding="utf-8") == as_markdown(read(name))
@@ -40,6 +45,13 @@ def test_the_committed_page_is_what_its_json_says(name: str, as_markdown: Any) -
 def test_the_rows_of_the_readme(level: str, rough: str) -> None:
     row = " | ".join(f"{value:.4f}"[1:] for value in metrics("reuters21578", "strong", level, rough))
     assert row in README.replace("*", "")
+
+
+def test_the_demo_in_the_readme() -> None:
+    rows = read("demo")["rows"]
+    assert len(rows) == 4
+    for metrics_of_row in rows.values():
+        assert " | ".join(f"{value:.4f}"[1:] for value in metrics_of_row.values()) in README
 
 
 @pytest.mark.parametrize("name", list(REACH))

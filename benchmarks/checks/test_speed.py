@@ -40,7 +40,7 @@ def test_the_layer_beside_its_peers() -> None:
 
 
 def test_an_epoch_beside_a_transcription_of_the_authors_code() -> None:
-    epochs = read("step")["epoch"].values()
+    epochs = [epoch for cases in read("step")["epoch"].values() for epoch in cases]
     assert epochs
     for epoch in epochs:
         assert epoch["first_step"]["weights_apart"] < 1e-6

@@ -1,10 +1,12 @@
 """The paper's tables and the baselines, on real data, in one command.
 
     BNCL_DATA=folder python -m benchmarks.quality --datasets reuters21578 --seeds 10
+    BNCL_DATA=folder python -m benchmarks.quality --features benchmarks/.cache/scorers --methods paper,reference
 
 The folder holds a folder for each data set, with `labels.jsonl`, `train.jsonl` and `test.jsonl`, and, for the graph of
-the paper, GloVe's word vectors. A run that is stopped goes on when the same command is given again: what the folder of
-results holds already is not measured again. No choice is made on test data.
+the paper, GloVe's word vectors. With `--features`, texts are not scored but read from the feature stores that
+`benchmarks.scorers` keeps; those of the scorer `strong` serve `light`, too. A run that is stopped goes on when the same
+command is given again: what the folder of results holds already is not measured again. No choice is made on test data.
 """
 
 import importlib.util
@@ -33,9 +35,14 @@ DATASETS = ("reuters21578", "stackex-cooking", "goemotions", "debtags")
 def main(
     data: Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")],
     datasets: Annotated[str, typer.Option(help="Which of them, with commas between.")] = ",".join(DATASETS),
-    seeds: Annotated[int, typer.Option(min=1)] = 10,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="At most; the paper's recipes have 3 where a training takes longer than seconds.")
+    ] = 10,
     out: Annotated[Path, typer.Option(help="The folder for JSON, Markdown and plots.")] = FOLDER,
     cache: Annotated[Path, typer.Option(help="Where vectors and scores are kept.")] = Path("benchmarks/.cache"),
+    features: Annotated[
+        Path | None, typer.Option(help="A folder with feature stores, NAME-train and NAME-test, to read instead.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Trials at once, a core each.")] = os.cpu_count() or 1,
     methods: Annotated[
         str | None,
@@ -46,12 +53,16 @@ def main(
 ) -> None:
     """Measure what is missing and write the pages."""
     chosen = _methods(methods)
-    sets = [DataSet(data / name, cache, typer.echo) for name in datasets.split(",")]
+    sets = [DataSet(data / name, cache, typer.echo, features) for name in datasets.split(",")]
     for dataset in sets:
         with _alone(cache, dataset.name):
             dataset.prepare()
             records = Records(out / f"quality-{dataset.name}.json", dataset.about, epochs)
-            plan = [trial for trial in all_trials(dataset.default_vectors) if trial.method in chosen]
+            plan = [
+                trial
+                for trial in all_trials(dataset.default_vectors, strong=dataset.has_strong)
+                if trial.method in chosen
+            ]
             _measure(dataset, records, list(records.todo(plan, seeds)), workers, minutes)
         _write_pages(out)
 

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from benchmarks.quality.vectors import RememberingEncoder
-from bncl_pyg.corpus import Corpus, LabelSet, digest
+from benchmarks.stores import read_scored, store_of
+from bncl_pyg.corpus import Corpus, LabelSet, digest, rows_of
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, featurize, read_features
-from bncl_pyg.graph import SignedLabelGraph, build_graph, embed_labels
+from bncl_pyg.graph import SignedLabelGraph, build_graph, default_graph, embed_labels
 from bncl_pyg.persistence import sha256_of
 from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import LIGHT, TEMPLATE, BiEncoderScorer, embedded_head, hypotheses_of
@@ -30,12 +31,16 @@ class DataSet:
             set's.
         cache: where vectors and scores are kept between runs.
         told: called with a line about slow steps.
+        features: a folder with feature stores (see `benchmarks.stores`) to read instead of scoring the texts. A store
+            may hold a part of the texts: then the data set is this part, and its name says how many.
     """
 
     folder: Path
     cache: Path
     told: Callable[[str], None] = print
-    _graphs: dict[tuple[str, tuple[float, float]], SignedLabelGraph] = field(default_factory=dict)
+    features: Path | None = None
+    _graphs: dict[tuple[str, tuple[float, ...]], SignedLabelGraph] = field(default_factory=dict)
+    _scored: dict[str, tuple[Features, Features]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in FILES:
@@ -45,7 +50,9 @@ class DataSet:
     @property
     def name(self) -> str:
         """What the data set is called."""
-        return self.folder.name
+        if self.features is None or len(self.train) == len(self._corpora["train"]):
+            return self.folder.name
+        return f"{self.folder.name}-{len(self.train)}"
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -53,7 +60,7 @@ class DataSet:
         return {
             "name": self.name,
             "sha256": {name: sha256_of(self._file(name)) for name in FILES},
-            "scorer": {**self._scorer.config(), "template": TEMPLATE},
+            "scorer": self._scorer_config,
             "word_vectors": sha256_of(self._glove) if self._glove.is_file() else None,
             "labels": len(self.labels),
             "train": len(self.train),
@@ -69,12 +76,12 @@ class DataSet:
     @cached_property
     def train(self) -> Corpus:
         """The training texts with all their annotations; `draw` says which of them a method sees."""
-        return Corpus.read(self._file("train.jsonl"), self.labels)
+        return self._stored("train")
 
     @cached_property
     def test(self) -> Corpus:
         """The test texts and the truth."""
-        return Corpus.read(self._file("test.jsonl"), self.labels)
+        return self._stored("test")
 
     @cached_property
     def priors(self) -> Priors:
@@ -86,14 +93,37 @@ class DataSet:
     def encoder(self) -> RememberingEncoder:
         """The embedded encoder, which knows all texts of the set."""
         encoder = RememberingEncoder(self.cache, lambda line: self.told(f"{self.name}: {line}"))
-        encoder.learn(self.train.texts)
-        encoder.learn(self.test.texts)
+        for place, corpus in enumerate((self.train, self.test)):
+            vectors = None if self.features is None else self.scored[place].vectors
+            if vectors is None:
+                encoder.learn(corpus.texts)
+            else:
+                encoder.remember(corpus.texts, vectors)
         return encoder
 
-    @cached_property
+    @property
     def scored(self) -> tuple[Features, Features]:
-        """What the embedded scorer says of training and test texts; `prepare` must have been called once."""
-        return read_features(self._store(self.train)), read_features(self._store(self.test))
+        """What the scorer `light` says of training and test texts; `prepare` must have been called once."""
+        return self.scored_by(LIGHT)
+
+    def scored_by(self, scorer: str) -> tuple[Features, Features]:
+        """Return what `light` or `strong` says of training and test texts."""
+        if scorer not in self._scored:
+            if self.features is not None:
+                train, test = (
+                    read_scored(store_of(self.features, self.folder.name, split), scorer) for split in ("train", "test")
+                )
+            elif scorer == LIGHT:
+                train, test = read_features(self._store(self.train)), read_features(self._store(self.test))
+            else:
+                raise InputError(f"There are no features of the scorer '{scorer}': give a folder of feature stores.")
+            self._scored[scorer] = train, test
+        return self._scored[scorer]
+
+    @property
+    def has_strong(self) -> bool:
+        """Whether there are features of the scorer `strong`, too."""
+        return "parts" in self._scorer_config
 
     @cached_property
     def cosines(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -106,18 +136,24 @@ class DataSet:
         """GloVe's word vectors where they are beside the data set, as in the paper; else the embedded encoder's."""
         return "GloVe" if self._glove.is_file() else "embedded"
 
-    def graph(self, vectors: str, percentiles: tuple[float, float], hops: int) -> SignedLabelGraph:
-        """Return the label graph from `GloVe` or `embedded` vectors."""
+    def graph(self, vectors: str, percentiles: tuple[float, ...], hops: int) -> SignedLabelGraph:
+        """Return the label graph from `GloVe` or `embedded` vectors; without percentiles, a recipe may choose them."""
         key = vectors, percentiles
         if key not in self._graphs:
             source = str(self._glove) if vectors == "GloVe" else "embedded"
-            self._graphs[key] = build_graph(self.labels, embed_labels(self.labels, source), percentiles)
+            of_labels = embed_labels(self.labels, source)
+            if percentiles:
+                self._graphs[key] = build_graph(self.labels, of_labels, (percentiles[0], percentiles[1]))
+            else:
+                self._graphs[key] = default_graph(self.labels, of_labels)
         graph: SignedLabelGraph = self._graphs[key].clone()
         graph.hops = hops
         return graph
 
     def prepare(self) -> None:
         """Do the slow steps whose results are kept on disk; only one process may."""
+        if self.features is not None:
+            return
         for corpus in (self.train, self.test):
             texts = list(zip(corpus.ids, corpus.texts, strict=True))
             done = featurize(lambda texts=texts: texts, self.labels, self._scorer, self._store(corpus))  # type: ignore[misc]
@@ -127,6 +163,27 @@ class DataSet:
     def _file(self, name: str) -> Path:
         compressed = self.folder / f"{name}.gz"
         return compressed if compressed.is_file() else self.folder / name
+
+    @cached_property
+    def _corpora(self) -> dict[str, Corpus]:
+        """All texts of both splits."""
+        return {split: Corpus.read(self._file(f"{split}.jsonl"), self.labels) for split in ("train", "test")}
+
+    def _stored(self, split: str) -> Corpus:
+        """Return the texts that are in the split's store, in its order; all, where there is none."""
+        corpus = self._corpora[split]
+        if self.features is None:
+            return corpus
+        scored = read_scored(store_of(self.features, self.folder.name, split), LIGHT)
+        scored.labels.check_same(self.labels, "the feature store", "the data set")
+        return corpus.rows(rows_of(scored.ids, corpus.ids, str(self._file(f"{split}.jsonl"))))
+
+    @cached_property
+    def _scorer_config(self) -> dict[str, Any]:
+        """What makes the scores."""
+        if self.features is None:
+            return {**self._scorer.config(), "template": TEMPLATE}
+        return read_features(store_of(self.features, self.folder.name, "train")).scorer
 
     @cached_property
     def _scorer(self) -> BiEncoderScorer:

@@ -7,7 +7,7 @@ from benchmarks.quality.plan import DEFAULT, FREE, LEVELS, RECIPES, SETFIT, SUPE
 from bncl_pyg.persistence import write_file
 
 LEARNERS = [name for name in SUPERVISED if name != SETFIT]  # SetFit is measured at one level only
-COLOURS = ("#111111", "#c1272d", "#e08b1d", "#0b6e99", "#4c9f70", "#7b4fa3", "#8a6d3b")
+COLOURS = ("#111111", "#c1272d", "#d98cb3", "#e08b1d", "#0b6e99", "#4c9f70", "#7b4fa3", "#8a6d3b")
 FEWEST_PAIRS = 20
 """A bin with fewer is not shown: its share is chance."""
 DASHES = ("--", ":", "-.", (0, (1, 3)))

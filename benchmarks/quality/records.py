@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.plan import REVISION, Trial, revision_of
+from benchmarks.quality.plan import REVISION, Trial, revision_of, seeds_of
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import about_this_run
 from bncl_pyg.errors import InputError
@@ -15,8 +15,8 @@ from bncl_pyg.persistence import read_json, write_bytes
 class Records:
     """The outcomes of one data set.
 
-    They count again only for the same content: the hashes of data, scorer and word vectors, the number of epochs, the
-    revision and, of each outcome, that of its trial.
+    They count again only for the same content: the hashes of data and word vectors, the number of epochs, the revision
+    and, of each outcome, that of its trial. Each session says which scorer's features it was measured on.
 
     Args:
         path: the file; what is there already counts.
@@ -25,11 +25,14 @@ class Records:
     """
 
     def __init__(self, path: Path, about: dict[str, Any], epochs: int | None = None) -> None:
-        self.path, self.epochs, self.content = path, epochs, {"about": about, "epochs": epochs, "revision": REVISION}
+        self.path, self.epochs, self.scorer = path, epochs, about.get("scorer")
+        self.content: dict[str, Any] = {"about": about, "epochs": epochs, "revision": REVISION}
         self.sessions: list[dict[str, Any]] = []
         self.runs: dict[tuple[Trial, int], dict[str, Any]] = {}
         if path.exists():
             kept = read_json(path)
+            # What was measured on the features of an earlier scorer stays; the page says which rows these are.
+            self.content["about"] = kept["about"] if _same_data(kept["about"], about) else about
             for key, value in self.content.items():
                 if kept.get(key) != value:
                     raise InputError(
@@ -45,12 +48,12 @@ class Records:
         plan = list(trials)
         for seed in range(seeds):
             for trial in plan:
-                if (seed == 0 or trial.is_random()) and (trial, seed) not in self.runs:
+                if seed < seeds_of(trial, self.content["about"]["name"], seeds) and (trial, seed) not in self.runs:
                     yield trial, seed
 
     def start_session(self) -> None:
-        """Note what runs now; outcomes added from now on refer to it."""
-        self.sessions.append(about_this_run())
+        """Note what runs now, on which features; outcomes added from now on refer to it."""
+        self.sessions.append({**about_this_run(), "scorer": self.scorer})
 
     def add(self, trial: Trial, seed: int, outcome: Outcome) -> None:
         """Keep an outcome, on disk too."""
@@ -65,3 +68,8 @@ class Records:
         start = json.dumps({**self.content, "sessions": self.sessions}, indent=2, ensure_ascii=False)
         runs = ",\n    ".join(json.dumps(run, ensure_ascii=False) for run in self.runs.values())
         write_bytes(self.path, f'{start.removesuffix("}").rstrip()},\n  "runs": [\n    {runs}\n  ]\n}}\n'.encode())
+
+
+def _same_data(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two descriptions are of the same data, whichever scorer read them."""
+    return {**one, "scorer": None} == {**other, "scorer": None}

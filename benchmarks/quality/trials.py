@@ -19,19 +19,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality.datasets import DataSet
-from benchmarks.quality.plan import COSINE_QUANTILE, DEFAULT, RECIPES, SETFIT, Trial, group_of, grouped
+from benchmarks.quality.plan import (
+    COSINE_QUANTILE,
+    DEFAULT,
+    PAPERS,
+    RECIPES,
+    SETFIT,
+    Trial,
+    group_of,
+    grouped,
+)
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import Metrics, Reliability, evaluate, reliability
 from bncl_pyg.evaluation.baselines import BASELINES, Evidence, prevalence_quantile
-from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
-from bncl_pyg.nn import BNCL
+from bncl_pyg.features import Features
+from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.priors import WORDS, Priors
 from bncl_pyg.training import (
-    PAPER,
     REFERENCE,
     Annotated,
     DefaultRecipe,
-    PaperModel,
     PaperRecipe,
     Recipe,
     Setting,
@@ -39,6 +46,7 @@ from bncl_pyg.training import (
     TrainingStep,
     draw,
     estimate_cardinality,
+    find_recipe,
 )
 
 RESET_PEAK = Path("/proc/self/clear_refs")
@@ -55,6 +63,7 @@ class Outcome:
         seconds: from features and vectors to decisions, once.
         peak_megabytes: of the process, with the data set in memory.
         calibration: the probabilities beside the truth and the zero-shot ones; only for the recipe `default`.
+        percentiles: of the label graph, where the recipe said which.
     """
 
     metrics: Metrics
@@ -62,6 +71,7 @@ class Outcome:
     seconds: float
     peak_megabytes: int
     calibration: dict[str, Reliability] | None = None
+    percentiles: list[float] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it."""
@@ -76,6 +86,8 @@ class Outcome:
                 ]
                 for name, one in self.calibration.items()
             }
+        if self.percentiles is not None:
+            rounded["percentiles"] = self.percentiles
         return {**rounded, "seconds": round(self.seconds, 2), "peak_megabytes": self.peak_megabytes}
 
 
@@ -97,23 +109,29 @@ def perform(trial: Trial, data: DataSet, seed: int, epochs: int | None = None) -
     best = calibration = None
     if trial.method in RECIPES:
         training = Training.of(trial, data, seed, epochs)
-        predicted = training.fit(data).predictions(data.scored[1])
+        classifier = training.fit(data.scored_by(trial.scorer)[0])
+        predicted = classifier.predictions(data.scored_by(trial.scorer)[1])
         decisions = predicted.indicator()
     else:
         decisions = _decide(trial, data, seed)
     seconds, megabytes = time.perf_counter() - began, _peak_megabytes()
     if trial.method == DEFAULT:
-        zero_shot = data.scored[1].zero_shot_probabilities().numpy()
+        zero_shot = data.scored_by(trial.scorer)[1].zero_shot_probabilities().numpy()
         probabilities = predicted.probability_matrix()
         calibration = {"model": reliability(truth, probabilities), "zero-shot": reliability(truth, zero_shot)}
     if trial.method == REFERENCE.name:
-        best = _best_on_test(training, paper_recipe(trial, epochs), data)
-    return Outcome(evaluate(truth, decisions), best, seconds, megabytes, calibration)
+        best = _best_on_test(training, paper_recipe(trial, epochs), classifier.graph_, data)
+    percentiles = None
+    if trial.method in PAPERS and not trial.percentiles:
+        percentiles = classifier.graph_.provenance["percentiles"]
+    return Outcome(evaluate(truth, decisions), best, seconds, megabytes, calibration, percentiles)
 
 
 def _load(trial: Trial, data: DataSet) -> list[Any]:
     """Read what the trial needs, so that its time is its own."""
-    needed: list[Any] = [data.scored, data.encoder]
+    needed: list[Any] = [data.scored_by(trial.scorer)]
+    if trial.method not in RECIPES:
+        needed.append(data.encoder)
     if trial.vectors:
         needed.append(data.graph(trial.vectors, trial.percentiles, trial.hops))
     if trial.method == COSINE_QUANTILE:
@@ -174,12 +192,12 @@ class Training:
         graph = data.graph(trial.vectors, trial.percentiles, trial.hops)
         return cls(recipe, trial.setting, graph, priors, annotated, seed)
 
-    def fit(self, data: DataSet) -> BNCLClassifier:
+    def fit(self, train: Features) -> BNCLClassifier:
         """Train on the training texts."""
         classifier = BNCLClassifier(
             prevalence=self.priors, recipe=self.recipe, setting=self.setting, graph=self.graph, seed=self.seed
         )
-        return classifier.fit(data.scored[0], self.annotated)
+        return classifier.fit(train, self.annotated)
 
 
 def default_recipe(trial: Trial) -> DefaultRecipe:
@@ -191,13 +209,20 @@ def default_recipe(trial: Trial) -> DefaultRecipe:
 
 
 def paper_recipe(trial: Trial, epochs: int | None = None) -> PaperRecipe:
-    """Return the recipe `paper` or `reference` without the losses that a trial leaves out."""
-    recipe = REFERENCE if trial.method == REFERENCE.name else PAPER
+    """Return a recipe of the paper without the losses that a trial leaves out, and with its other choices."""
+    recipe = find_recipe(trial.method)
+    assert isinstance(recipe, PaperRecipe)
     if epochs is not None:
         recipe = recipe.adapted(epochs=epochs)
     prevalence, cardinality, annotation = recipe.loss_weights
     weights = (0.0 if "L2" in trial.without else prevalence, 0.0 if "L3" in trial.without else cardinality, annotation)
-    return replace(recipe, loss_weights=weights, annotation="literal" if trial.literal else recipe.annotation)
+    return replace(
+        recipe,
+        loss_weights=weights,
+        annotation="literal" if trial.literal else recipe.annotation,
+        start="as scored" if trial.start else recipe.start,
+        decay=trial.decay or recipe.decay,
+    )
 
 
 def known_priors(trial: Trial, exact: Priors, seed: int) -> Priors:
@@ -216,7 +241,7 @@ def known_priors(trial: Trial, exact: Priors, seed: int) -> Priors:
     return Priors.exact(cardinality, grouped(exact.shares, trial.groups)) if trial.groups else exact
 
 
-def _best_on_test(training: Training, recipe: PaperRecipe, data: DataSet) -> Metrics:
+def _best_on_test(training: Training, recipe: PaperRecipe, graph: SignedLabelGraph, data: DataSet) -> Metrics:
     """Return each metric's highest value over the epochs, which nobody without test labels could choose.
 
     The classifier predicts after the last epoch only. The same training is repeated here and looked at after each; it
@@ -228,9 +253,8 @@ def _best_on_test(training: Training, recipe: PaperRecipe, data: DataSet) -> Met
     if priors is None:
         assert training.annotated is not None
         priors = Priors.from_annotations(training.annotated.labels)
-    network = BNCL(balanced_neighbourhoods(training.graph, simple=recipe.simple_hops))
-    trainer = Trainer(network, train, priors, training.annotated, recipe, training.seed)
-    model = PaperModel(network, priors, trainer.loss.sharpness, len(train.labels), recipe.ties_count)
+    trainer = Trainer(recipe.network(graph), train, priors, training.annotated, recipe, training.seed)
+    model = recipe.model(trainer, train, priors)
     epochs: list[Metrics] = []
 
     def look(_: TrainingStep) -> None:

@@ -40,8 +40,12 @@ class RememberingEncoder(SentenceEncoder):
                 write_file(path, lambda temporary, vectors=vectors: save_file({"vectors": vectors}, temporary))  # type: ignore[misc]
                 self._told(f"encoded {start + len(block)} of {len(texts)} texts")
             blocks.append(load_file(path)["vectors"])
+        self.remember(texts, torch.cat([self._vectors[:0], *blocks]))
+
+    def remember(self, texts: Sequence[str], vectors: Tensor) -> None:
+        """Keep vectors of texts that somebody encoded before, in memory."""
         self._places |= {text: place for place, text in enumerate(texts, start=len(self._vectors))}
-        self._vectors = torch.cat([self._vectors, *blocks])
+        self._vectors = torch.cat([self._vectors, vectors])
 
     def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Tensor:
         """Return unit vectors, (texts, dimensions); from memory where all texts are known."""

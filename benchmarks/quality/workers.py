@@ -36,12 +36,12 @@ def measured(
         _data[dataset.folder] = dataset
         for trial, seed in todo:
             if last is None or time.perf_counter() < last:
-                yield trial, seed, _work(trial, dataset.folder, dataset.cache, seed, epochs)
+                yield trial, seed, _work(trial, dataset.folder, dataset.cache, dataset.features, seed, epochs)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
         jobs: dict[Future[Outcome | InputError], tuple[Trial, int]] = {
-            pool.submit(_work, trial, dataset.folder, dataset.cache, seed, epochs): (trial, seed)
+            pool.submit(_work, trial, dataset.folder, dataset.cache, dataset.features, seed, epochs): (trial, seed)
             for trial, seed in todo
         }
         try:
@@ -59,10 +59,12 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _work(trial: Trial, folder: Path, cache: Path, seed: int, epochs: int | None) -> Outcome | InputError:
+def _work(
+    trial: Trial, folder: Path, cache: Path, features: Path | None, seed: int, epochs: int | None
+) -> Outcome | InputError:
     if folder not in _data:
         _data.clear()
-        _data[folder] = DataSet(folder, cache)
+        _data[folder] = DataSet(folder, cache, features=features)
     try:
         return perform(trial, _data[folder], seed, epochs)
     except InputError as error:

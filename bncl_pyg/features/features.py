@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
@@ -116,14 +118,15 @@ class Features:
             return csr_array(values.numpy())
         return sparse_matrix(values, self.candidates, len(self.labels))
 
-    def rows(self, rows: slice) -> "Features":
-        """Return some of the texts."""
+    def rows(self, rows: slice | NDArray[np.int64]) -> "Features":
+        """Return some of the texts: a part, or those at some places."""
         parts: dict[str, Any] = {
             name: None if (values := getattr(self, name)) is None else values[rows]
             for name in ("entailment", "contradiction", "vectors", "words", "candidates")
         }
         views = {name: scores[:, rows] for name, scores in self.parts.items()}
-        return replace(self, ids=self.ids[rows], parts=views, **parts)
+        ids = self.ids[rows] if isinstance(rows, slice) else tuple(self.ids[place] for place in rows)
+        return replace(self, ids=ids, parts=views, **parts)
 
     def other_candidates(self, trained: int) -> str:
         """Return a sentence: a model was trained with so many labels a text, and these are more or fewer."""

@@ -10,7 +10,15 @@ from bncl_pyg.graph.walks import Neighbourhood
 
 if TYPE_CHECKING:
     from bncl_pyg.graph.adjacency import edge_index_of, num_nodes_of
-    from bncl_pyg.graph.build import abbreviate, build_graph, check_options, default_graph, graph_of
+    from bncl_pyg.graph.build import (
+        abbreviate,
+        build_graph,
+        check_options,
+        default_graph,
+        graph_of,
+        has_open_percentiles,
+        with_percentiles,
+    )
     from bncl_pyg.graph.nearest import NearestSearch
     from bncl_pyg.graph.neighbourhoods import balanced_neighbourhoods
     from bncl_pyg.graph.plot import plot_graph
@@ -33,8 +41,10 @@ _NEED_PYG = {
     "edge_index_of": "adjacency",
     "graph_of": "build",
     "graph_statistics": "statistics",
+    "has_open_percentiles": "build",
     "num_nodes_of": "adjacency",
     "plot_graph": "plot",
+    "with_percentiles": "build",
 }
 """The module of each name that needs PyG."""
 
@@ -59,10 +69,12 @@ __all__ = [
     "embed_labels",
     "graph_of",
     "graph_statistics",
+    "has_open_percentiles",
     "load_word_vectors",
     "mean_of_words",
     "num_nodes_of",
     "plot_graph",
+    "with_percentiles",
     "work_folder",
 ]
 

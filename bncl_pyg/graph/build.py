@@ -130,8 +130,17 @@ def check_options(
         check_neighbours(labels, neighbours, search)
 
 
-def default_graph(labels: Labels, *, few_labels: int = FEW_LABELS, neighbours: int = NEIGHBOURS) -> SignedLabelGraph:
-    """Build the graph that is used where none is given, from the embedded encoder's vectors.
+def default_graph(
+    labels: Labels,
+    embeddings: LabelVectors | str | None = None,
+    *,
+    few_labels: int = FEW_LABELS,
+    neighbours: int = NEIGHBOURS,
+) -> SignedLabelGraph:
+    """Build the graph that is used where none is given, from the embedded encoder's vectors or others.
+
+    Nobody asked for its percentiles: it carries the label vectors, so that a recipe may take others (see
+    `with_percentiles`). A graph that `build_graph` made, or that was read from a folder, is always used as it is.
 
     .. code-block:: python
 
@@ -139,6 +148,7 @@ def default_graph(labels: Labels, *, few_labels: int = FEW_LABELS, neighbours: i
 
     Args:
         labels: the nodes: a list of names, {name: description}, or a `LabelSet`; with fewer than 3 there are no edges.
+        embeddings: as for `build_graph`.
         few_labels: up to so many labels it is the paper's graph, by percentiles.
         neighbours: beyond, each label is joined with so many nearest and farthest, and keeps as many at every hop.
     """
@@ -148,9 +158,31 @@ def default_graph(labels: Labels, *, few_labels: int = FEW_LABELS, neighbours: i
         nothing = torch.zeros(2, 0, dtype=torch.int64)
         provenance = {"embeddings": EMBEDDED}
         return SignedLabelGraph.from_pairs(labels.names, nothing, nothing[0], nothing[0].float(), provenance=provenance)
-    if len(labels) <= few_labels:
-        return build_graph(labels)
-    return build_graph(labels, neighbours=neighbours, max_neighbours=neighbours)
+    if len(labels) > few_labels:
+        return build_graph(labels, embeddings, neighbours=neighbours, max_neighbours=neighbours)
+    if not isinstance(embeddings, LabelVectors):
+        embeddings = embed_labels(labels, embeddings or EMBEDDED)
+    graph = build_graph(labels, embeddings)
+    graph.label_vectors = embeddings
+    return graph
+
+
+def has_open_percentiles(graph: SignedLabelGraph) -> bool:
+    """Return whether nobody asked for the graph's percentiles, so that a recipe may choose them."""
+    return "label_vectors" in graph
+
+
+def with_percentiles(graph: SignedLabelGraph, percentiles: tuple[float, float]) -> SignedLabelGraph:
+    """Return the graph from the same label vectors with these percentiles; they are not open any more.
+
+    Args:
+        graph: that `default_graph` made.
+        percentiles: as for `build_graph`.
+    """
+    if not has_open_percentiles(graph):
+        raise InputError("Only a graph that default_graph made can be built again with other percentiles.")
+    names = tuple(graph.label_names)
+    return build_graph(LabelSet(names, names), graph.label_vectors, percentiles, graph.hops)
 
 
 def graph_of(labels: LabelSet, graph: SignedLabelGraph | None) -> SignedLabelGraph:

@@ -50,6 +50,7 @@ class SignedLabelGraph(Data):
         provenance: where it comes from: embedding source, how pairs were chosen, thresholds or recall.
         pruned: the neighbourhoods at hops 1, 2, …, where each label keeps only its strongest; empty where nothing is
             pruned and neighbourhoods follow from the edges.
+        label_vectors: what `default_graph` built it from; only there while its percentiles are open, and not saved.
     """
 
     @classmethod

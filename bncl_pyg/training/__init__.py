@@ -8,7 +8,7 @@ from bncl_pyg.training.decisions import Decisions
 from bncl_pyg.training.default import DefaultRecipe
 from bncl_pyg.training.default_model import DefaultModel
 from bncl_pyg.training.estimation import PriorEstimation
-from bncl_pyg.training.paper import PAPER, REFERENCE, PaperModel, PaperRecipe
+from bncl_pyg.training.paper import PAPER, PAPER_LITERAL, REFERENCE, PaperModel, PaperRecipe
 from bncl_pyg.training.prevalence import estimate_cardinality
 from bncl_pyg.training.recipe import Model, Progress, Recipe, TrainingStep
 from bncl_pyg.training.recipes import KINDS, RECIPES, find_recipe, load_recipe, save_recipe
@@ -17,11 +17,13 @@ from bncl_pyg.training.saved import TrainedModel
 from bncl_pyg.training.scarce import ScarcePrevalence
 from bncl_pyg.training.self_training import SelfTraining
 from bncl_pyg.training.settings import Setting, check_seed, setting_of
+from bncl_pyg.training.start import recalibrate, shifted
 from bncl_pyg.training.trainer import Trainer, TrainingNumbers
 
 __all__ = [
     "KINDS",
     "PAPER",
+    "PAPER_LITERAL",
     "RECIPES",
     "REFERENCE",
     "Annotated",
@@ -52,6 +54,8 @@ __all__ = [
     "fit_logistic",
     "indicator_of",
     "load_recipe",
+    "recalibrate",
     "save_recipe",
     "setting_of",
+    "shifted",
 ]

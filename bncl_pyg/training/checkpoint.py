@@ -58,7 +58,7 @@ class Checkpoint:
         self._check(json.loads(metadata["fingerprint"]))
         steps = [TrainingStep(**entry) for entry in json.loads(metadata["log"])]
         if steps:
-            logger.info("Going on after epoch %d of %d.", len(steps), steps[-1].of)
+            logger.info("Going on after %s %d of %d.", steps[-1].what, steps[-1].number, steps[-1].of)
         return tensors, steps
 
     def _read(self) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -92,10 +92,12 @@ def fingerprint(
 ) -> dict[str, Any]:
     """Return what a training depends on, as JSON can hold it."""
     candidates = [] if features.candidates is None else [features.candidates]
+    vectors = [torch.from_numpy(graph.label_vectors.vectors)] if "label_vectors" in graph else []
     of_annotated = [] if annotated is None else [torch.from_numpy(annotated.rows), *_entries(annotated.labels)]
     return {
         "features": _digest(features.entailment, features.contradiction, *candidates) + features.labels.digest(),
-        "graph": _digest(graph.edge_index, graph.edge_sign) + f"-{graph.hops}-{graph.provenance.get('max_neighbours')}",
+        "graph": _digest(graph.edge_index, graph.edge_sign, *vectors)
+        + f"-{graph.hops}-{graph.provenance.get('max_neighbours')}",
         "priors": _digest(torch.from_numpy(priors.shares)) + f"-{priors.cardinality!r}",
         "annotated texts": _digest(*of_annotated),
         "recipe": recipe,

@@ -34,4 +34,8 @@ def from_config(kind: type[Numbers], config: Mapping[str, Any]) -> Numbers:
 def _value(hint: Any, value: Any) -> Any:
     if isinstance(hint, type) and is_dataclass(hint):
         return from_config(hint, value)
-    return tuple(value) if isinstance(value, list) else value
+    return _as_tuple(value)
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(_as_tuple(one) for one in value) if isinstance(value, list) else value

@@ -115,7 +115,7 @@ class DefaultRecipe:
     def adapted(self, **options: Any) -> "DefaultRecipe":
         """Refuse options: there are none."""
         for name in options:
-            raise InputError(f"The recipe {self.name} has no {name}; paper and reference have.")
+            raise InputError(f"The recipe {self.name} has no {name}; paper, paper-literal and reference have.")
         return self
 
     def config(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,6 +12,9 @@ from bncl_pyg.features import LSA, Features, Predictions, TextInputs, pairs_of
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ProjectionSteps, ScoreStandardizer, WeightedMessages
 from bncl_pyg.priors import Priors
+
+if TYPE_CHECKING:
+    from bncl_pyg.graph import SignedLabelGraph
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,10 @@ class DefaultModel(torch.nn.Module):
         """Return what the linear functions see of texts; (texts, dimensions)."""
         inputs: Tensor = self.text_inputs(features.vectors, features.words, like)
         return inputs
+
+    def label_graph(self, graph: "SignedLabelGraph") -> "SignedLabelGraph":
+        """Return the graph that is given, which is used as it is."""
+        return graph
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the learned numbers; the label graph is not among them."""

@@ -52,6 +52,10 @@ class Model(Protocol):
         """Predict; features that lack what the model looks at raise an `InputError`."""
         ...
 
+    def label_graph(self, graph: "SignedLabelGraph") -> "SignedLabelGraph":
+        """Return the label graph that it was trained with, given the one that its recipe was given."""
+        ...
+
     def tensors(self) -> dict[str, Tensor]:
         """Return its state, for safetensors."""
         ...
@@ -99,7 +103,8 @@ class Recipe(Protocol):
 
         Args:
             features: the training texts.
-            graph: the signed label graph.
+            graph: the signed label graph. One that `default_graph` made is what nobody asked for: a recipe may take
+                other percentiles, and its model says which (`Model.label_graph`).
             priors: κ and λ as far as they are known; `None` where they are to be estimated from annotated texts.
             annotated: annotated texts among the training texts, if there are any.
             seed: of all that is drawn.

@@ -6,10 +6,10 @@ from typing import Any
 from bncl_pyg.errors import InputError
 from bncl_pyg.training.config import from_config
 from bncl_pyg.training.default import DefaultRecipe
-from bncl_pyg.training.paper import PAPER, REFERENCE
+from bncl_pyg.training.paper import PAPER, PAPER_LITERAL, REFERENCE
 from bncl_pyg.training.recipe import Recipe
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (DefaultRecipe(), PAPER, REFERENCE)}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (DefaultRecipe(), PAPER, PAPER_LITERAL, REFERENCE)}
 KINDS: dict[str, type] = {type(recipe).__name__: type(recipe) for recipe in RECIPES.values()}
 """The classes that a saved recipe can be of; one of your own is added here before its models are saved and loaded."""
 

@@ -80,12 +80,12 @@ class TrainedModel:
         seed: int,
         log: list[TrainingStep],
     ) -> "TrainedModel":
-        """Return a model that was just trained on these features."""
+        """Return a model that was just trained on these features; `graph` is what its recipe was given."""
         return cls(
             model=model,
             recipe=recipe,
             labels=features.labels,
-            graph=graph,
+            graph=model.label_graph(graph),
             setting=setting,
             seed=seed,
             log=log,

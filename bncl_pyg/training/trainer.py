@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -12,20 +12,28 @@ from bncl_pyg.features import Candidates, Features, Pairs, pairs_of, reachable
 from bncl_pyg.nn import CollectiveLoss, choose_sharpness
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
-from bncl_pyg.training.checkpoint import Checkpoint
 from bncl_pyg.training.recipe import Progress, TrainingStep
 from bncl_pyg.training.threads import FEW_NUMBERS, FastestThreads
 
 if TYPE_CHECKING:
     from bncl_pyg.nn import BNCL
 
+EPOCH = "epoch"
 LOSSES = ("loss", "hesitation", "prevalence", "cardinality", "annotation")
 """The whole loss, and its parts L1 to L4."""
 
 
+class Keeper(Protocol):
+    """What keeps weights, optimizer and log after every epoch: a `Checkpoint`."""
+
+    def save(self, tensors: Mapping[str, Tensor], log: Sequence[TrainingStep]) -> None:
+        """Keep them."""
+        ...
+
+
 @dataclass(frozen=True)
 class TrainingNumbers:
-    """Everything that is chosen before training; the defaults are the paper's.
+    """Everything that is chosen before training; the defaults are the recipe `paper`'s.
 
     Args:
         epochs: passes over the texts.
@@ -33,7 +41,7 @@ class TrainingNumbers:
         learning_rate: of Adam, at first.
         betas: of Adam.
         decay_every: epochs between two decays of the learning rate.
-        decay: what it is multiplied with.
+        decay: what it is multiplied with; "10% decay" can also be read as 0.9.
         loss_weights: α₂ (prevalence), α₃ (cardinality), α₄ (annotation).
         sharpness: C of the sharpened sigmoid; `auto` chooses it by the paper's procedure, `choose_sharpness`.
         sharpness_texts: of how many texts the paper's "small set of examples" is, for `auto`.
@@ -59,9 +67,9 @@ class TrainingNumbers:
     sharpness: int | Literal["auto"] = 10
     sharpness_texts: int = 100
     shuffle: bool = True
-    prevalence_over: Literal["corpus", "batch"] = "corpus"
+    prevalence_over: Literal["corpus", "batch"] = "batch"
     hesitation: Literal["norm", "squares"] = "norm"
-    annotation: Literal["likelihood", "literal", "sharpened"] = "likelihood"
+    annotation: Literal["likelihood", "literal", "sharpened"] = "sharpened"
     separate_annotated: bool = False
     simple_hops: bool = False
     cardinality_per_cell: bool = False
@@ -125,7 +133,7 @@ class Trainer:
         self.log: list[TrainingStep] = []
         self._threads = FastestThreads(is_small=numbers.batch * labels < FEW_NUMBERS)
 
-    def run(self, checkpoint: Checkpoint | None = None, progress: Progress | None = None) -> None:
+    def run(self, checkpoint: Keeper | None = None, progress: Progress | None = None) -> None:
         """Train the epochs that are not done yet; `progress` is told of each, and each is kept in `checkpoint`."""
         if progress is not None:
             for entry in self.log:
@@ -150,7 +158,7 @@ class Trainer:
                 with self._threads.trying(steps):
                     sums += self.train_step(rows, corpus)
         losses = dict(zip(LOSSES, (sums / steps).tolist(), strict=True))
-        return TrainingStep(epoch, numbers.epochs, "epoch", {**losses, "learning_rate": rate})
+        return TrainingStep(epoch, numbers.epochs, EPOCH, {**losses, "learning_rate": rate})
 
     def state(self) -> dict[str, Tensor]:
         """Return weights and optimizer, for a checkpoint."""

@@ -14,6 +14,7 @@ from benchmarks.quality.plan import (
     COSINE_QUANTILE,
     DEFAULT,
     LEVELS,
+    PAPERS,
     PARTS,
     RECIPES,
     ROUGH,
@@ -22,16 +23,21 @@ from benchmarks.quality.plan import (
     all_trials,
     grouped,
     revision_of,
+    seeds_of,
 )
 from benchmarks.quality.printed import printed
 from benchmarks.quality.records import Records
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import FOLDER
+from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.evaluation import Metrics
 from bncl_pyg.evaluation.baselines import BASELINES
+from bncl_pyg.features import featurize
+from bncl_pyg.scorers import load_scorer
 
 TOP = Path(__file__).parents[2]
+SCARCELY = ("scarce-annotation", SCARCE)
 
 
 def test_a_change_of_one_figure_changes_the_page() -> None:
@@ -59,13 +65,38 @@ def test_the_plan_has_every_table_of_the_paper() -> None:
             continue
         assert {trial.groups for trial in mine} == {0, 2, 4, 6, 8, 10}
         assert {trial.hops for trial in mine} == {1, 2, 3}
-        assert {trial.percentiles for trial in mine} == {(5, 95), (10, 90), (30, 70)}
+        own = {"paper-literal": {(5, 95)}, "reference": {(10, 90)}}.get(recipe, set())
+        assert {trial.percentiles for trial in mine} == {(), (5, 95), (10, 90), (30, 70)} - own
         assert {trial.without for trial in mine} == {(), ("L2",), ("L3",), ("L2", "L3")}
-    assert sum(trial.literal for trial in plan) == 1
+    assert [trial.method for trial in plan if trial.literal] == ["paper-literal"]
+    looked_at = {("as scored", 0.0), ("", 0.9)}
+    for level in ("0", SCARCE, "20%", "100%"):
+        here = {(trial.start, trial.decay) for trial in plan if trial.method == "paper" and trial.level == level}
+        assert looked_at <= here
     assert {trial.method for trial in plan} == {*RECIPES, *BASELINES, COSINE_QUANTILE, "SetFit"}
     assert all(Trial.from_dict(json.loads(json.dumps(trial.as_dict()))) == trial for trial in plan)
-    with_figures = [trial for trial in plan if printed("reuters21578", trial, "GloVe")]
+    with_figures = {trial: figures for trial in plan if (figures := printed("reuters21578", trial, "GloVe"))}
     assert len(with_figures) == 15
+    with_std = [trial.setting for trial, (_, _, deviations) in with_figures.items() if deviations]
+    assert with_std == ["annotation-free", "scarce-annotation", "domain-supervisor"]
+    assert {trial.method for trial in with_figures if trial.method in PAPERS} == {"paper"}
+
+
+def test_the_scorer_strong_stands_beside_light_where_there_are_features_of_it() -> None:
+    assert {trial.scorer for trial in all_trials("GloVe")} == {"light"}
+    both = list(all_trials("GloVe", strong=True))
+    assert len(both) == len(set(both))
+    strong = [trial for trial in both if trial.scorer == "strong"]
+    assert {trial.method for trial in strong} == {"paper"}
+    assert {trial.level for trial in strong} == {"0", SCARCE, *LEVELS}
+
+
+def test_ten_seeds_where_a_training_takes_seconds_and_three_elsewhere() -> None:
+    for dataset, papers in (("reuters21578", 10), ("debtags", 3)):
+        assert [seeds_of(Trial(name), dataset, 10) for name in PAPERS] == [papers] * 3
+        assert seeds_of(Trial("ML-kNN", level="5%"), dataset, 10) == 10
+        assert seeds_of(Trial("zero-shot"), dataset, 10) == 1
+    assert seeds_of(Trial("paper"), "debtags", 2) == 2
 
 
 def test_levels_count_texts() -> None:
@@ -99,6 +130,9 @@ def test_outcomes_of_other_content_are_refused_and_kept(tmp_path: Path, monkeypa
         assert list(Records(path, {"name": "x"}).todo(plan, 1)) == [(Trial("zero-shot"), 0), (Trial("paper"), 0)]
     with pytest.raises(InputError, match="another 'about' than this run's"):
         Records(path, {"name": "y"})
+    other_scorer = Records(path, {"name": "x", "scorer": {"name": "light", "head_sha256": "abc"}})
+    assert list(other_scorer.todo(plan, 2)) == missing
+    assert other_scorer.content["about"] == {"name": "x"}
     with pytest.raises(InputError, match="another 'epochs' than this run's"):
         Records(path, {"name": "x"}, epochs=1)
     assert path.read_bytes() == before
@@ -108,10 +142,10 @@ def test_what_the_code_no_longer_predicts_is_measured_again(tmp_path: Path) -> N
     ours = Trial(DEFAULT)
     guesses = [replace(ours, setting="scarce-annotation", level=SCARCE), replace(ours, rough="auto")]
     numbers = [ours, replace(ours, rough="factor 2"), replace(ours, setting="domain-supervisor", level="5%")]
-    assert [revision_of(trial) for trial in (*guesses, *numbers, Trial("paper"))] == [3, 3, 2, 2, 2, 1]
+    assert [revision_of(trial) for trial in (*guesses, *numbers, Trial("ML-kNN"))] == [3, 3, 2, 2, 2, 1]
     records = Records(tmp_path / "quality-x.json", {"name": "x"})
     records.start_session()
-    for trial in (*guesses, *numbers, Trial("paper")):
+    for trial in (*guesses, *numbers, Trial("ML-kNN")):
         records.add(trial, 0, Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100))
     content = json.loads(records.path.read_text())
     assert [run.get("revision") for run in content["runs"]] == [3, 3, 2, 2, 2, None]
@@ -138,6 +172,8 @@ def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
         assert all(0 <= value <= 1 for value in entry["metrics"])
         # After the only epoch, the repeated training predicts what the public class does.
         assert entry.get("best_on_test") == (entry["metrics"] if entry["trial"]["method"] == "reference" else None)
+        chosen = entry["trial"]["method"] in PAPERS and "percentiles" not in entry["trial"]
+        assert ("percentiles" in entry) == chosen
         assert ("calibration" in entry) == (entry["trial"]["method"] == DEFAULT)
         assert entry["peak_megabytes"] > 50
     assert content["about"]["sha256"].keys() == {"labels.jsonl", "train.jsonl", "test.jsonl"}
@@ -149,15 +185,71 @@ def test_the_whole_harness_on_a_sample(sample: Path, tmp_path: Path) -> None:
 
     # A second seed is added to what is there; the first is not measured again.
     # In this process, which one worker does not leave: to start another takes longer than to measure.
-    main(sample.parent, "sample", 2, out, tmp_path / "cache", 1, "ML-kNN,zero-shot", 1)
+    main(
+        sample.parent,
+        "sample",
+        2,
+        out,
+        tmp_path / "cache",
+        workers=1,
+        methods="ML-kNN,zero-shot",
+        epochs=1,
+        minutes=None,
+    )
     again = json.loads((out / "quality-sample.json").read_text())
     assert again["runs"][: len(content["runs"])] == content["runs"]
     added = [(entry["trial"]["method"], entry["seed"]) for entry in again["runs"][len(content["runs"]) :]]
     assert added == [("ML-kNN", 1)] * len(LEVELS)
 
-    with pytest.raises(InputError, match="There is no method 'MLkNN'; there are: default, paper, reference,"):
+    with pytest.raises(
+        InputError, match="There is no method 'MLkNN'; there are: default, paper, paper-literal, reference,"
+    ):
         main(sample.parent, methods="MLkNN")
     refused = run("--seeds", 1)
     assert refused.returncode == 2
     assert "holds outcomes with another 'epochs'" in refused.stderr
     assert json.loads((out / "quality-sample.json").read_text()) == again
+
+
+@pytest.mark.usefixtures("threads")
+def test_features_are_read_from_stores_of_either_scorer(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of which one holds only a part of the training texts: the data set is this part, and is named so."""
+
+    def few(vectors: str, *, strong: bool) -> list[Trial]:
+        usual = Trial("paper", vectors=vectors)
+        some = {usual, replace(usual, start="as scored"), replace(usual, scorer="strong"), Trial("ML-kNN", *SCARCELY)}
+        return [trial for trial in all_trials(vectors, strong=strong) if trial in some]
+
+    monkeypatch.setattr("benchmarks.quality.__main__.all_trials", few)
+    stores, out = tmp_path / "stores", tmp_path / "out"
+    labels = LabelSet.read(sample / "labels.jsonl")
+    scorer = load_scorer("strong")
+    for split, count in (("train", 60), ("test", 40)):
+        corpus = Corpus.read(sample / f"{split}.jsonl")
+        rows = list(zip(corpus.ids, corpus.texts, strict=True))[:count]
+        featurize(lambda rows=rows: rows, labels, scorer, stores / f"sample-{split}")  # type: ignore[misc]
+    main(
+        sample.parent,
+        "sample",
+        1,
+        out,
+        tmp_path / "cache",
+        stores,
+        workers=1,
+        methods="paper,ML-kNN",
+        epochs=1,
+        minutes=None,
+    )
+    content = json.loads((out / "quality-sample-60.json").read_text())
+    assert (content["about"]["train"], content["about"]["test"]) == (60, 40)
+    assert content["sessions"][0]["scorer"]["parts"].keys() == {"light", "bge", "colbert"}
+    done = {Trial.from_dict(entry["trial"]): entry["metrics"] for entry in content["runs"]}
+    assert len(done) == 4
+    light = done[Trial("paper", vectors="embedded")]
+    strong = done[Trial("paper", vectors="embedded", scorer="strong")]
+    assert light != strong
+    page = (out / "quality-sample-60.md").read_text()
+    assert "`strong`" in page
+    assert "start as scored" in page

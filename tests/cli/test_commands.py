@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -79,7 +80,7 @@ def test_version(bncl: Bncl) -> None:
     assert bncl("--version").output.startswith("bncl-pyg 0.")
 
 
-@pytest.mark.parametrize("recipe", ["default", "paper", "reference"])
+@pytest.mark.parametrize("recipe", ["default", "paper", "paper-literal", "reference"])
 def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path, recipe: str) -> None:
     assert bncl(
         "data", "priors", folder / "texts.jsonl", "--labels", folder / "labels.jsonl", "--out", folder / "p.json"
@@ -120,6 +121,23 @@ def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path, recipe: str) 
     assert [row["id"] for row in rows] == [f"t{place}" for place in range(60)]
     empty = sum(not row["labels"] for row in rows)
     assert f"60 texts, {empty} of them without any label" in done.output
+
+
+def test_the_paper_chooses_a_graph_where_none_is_given_and_says_so(bncl: Bncl, folder: Path) -> None:
+    words = ["train", folder / "features", "--priors", folder / "priors.json", "--recipe", "paper", "--epochs", 2]
+    done = bncl(*words, "--out", folder / "m")
+    assert done.exit_code == 0, done.output
+    assert "2 epochs" in done.output
+    chosen = re.search(r"Chosen for the label graph: percentiles (\S+) \(on held-out texts (.+)\)\.", done.output)
+    assert chosen is not None, done.output
+    losses = {pair: float(loss) for pair, loss in re.findall(r"(\S+): loss ([\d.e+]+)", chosen[2])}
+    assert list(losses) == ["5/95", "10/90", "30/70"]
+    assert chosen[1] == min(losses, key=losses.__getitem__)
+    graph = json.loads((folder / "m" / "graph" / "manifest.json").read_text())
+    assert graph["provenance"]["percentiles"] == [float(number) for number in chosen[1].split("/")]
+    given = bncl(*words, "--graph", folder / "graph", "--out", folder / "given")
+    assert given.exit_code == 0, given.output
+    assert "Chosen" not in given.output
 
 
 @pytest.mark.parametrize("recipe", ["default", "paper"])
@@ -297,7 +315,7 @@ def test_bad_use_of_train_is_one_sentence(bncl: Bncl, folder: Path) -> None:
     refused(train(bncl, folder, *NO_PRIORS(folder), "--sharpness", "x"), "whole number or 'auto', but is 'x'")
     refused(train(bncl, folder, *NO_PRIORS(folder), "--seed", -1), "--seed")
     ours = train(bncl, folder, *NO_PRIORS(folder), "--sharpness", "auto", recipe="default")
-    refused(ours, "The recipe default has no sharpness; paper and reference have.")
+    refused(ours, "The recipe default has no sharpness; paper, paper-literal and reference have.")
     bad = folder / "bad.jsonl"
     bad.write_text('{"id": "t0", "text": "x", "labels": ["lead"]}\n')
     words = ["--setting", "scarce-annotation", "--annotated", bad]
@@ -448,6 +466,10 @@ def test_demo_shows_metrics_beside_the_start(bncl: Bncl, tmp_path: Path) -> None
         "Next",
     ):
         assert part in result.output
+    kept = json.loads((tmp_path / "demo" / "metrics.json").read_text())
+    for metrics in kept["rows"].values():
+        assert all(f"{value:.4f}" in result.output for value in metrics.values())
+    assert len(kept["rows"]) == 4
     rows = (tmp_path / "demo" / "predictions.jsonl").read_text().splitlines()
     assert len(rows) == 40
     assert bncl("demo", "--out", tmp_path / "demo").exit_code == 0

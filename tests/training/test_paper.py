@@ -17,6 +17,7 @@ from bncl_pyg.nn import BNCL
 from bncl_pyg.priors import Priors
 from bncl_pyg.training import (
     PAPER,
+    PAPER_LITERAL,
     REFERENCE,
     Annotated,
     PaperModel,
@@ -36,11 +37,54 @@ ROUGH = {
 }
 
 
+PINNED = {
+    # What release 0.1.0 gave for its `paper` and `reference`: the sum of a layer's weights and of their sizes, and
+    # p − p̄ of the first text.
+    ("paper-literal", False): (
+        ((-0.106895, 8.2028276), (0.9006005, 19.3841055)),
+        (-0.5649679, -1.2232718, -0.7958986, 0.1317842, -0.5753745, 1.1078706),
+    ),
+    ("paper-literal", True): (
+        ((-0.0386327, 8.2541011), (1.0405158, 19.4040073)),
+        (-0.592149, -1.2291284, -0.8134062, 0.145553, -0.5843726, 1.1233029),
+    ),
+    ("reference", False): (
+        ((-0.1104229, 8.1999584), (1.9182453, 13.1967769)),
+        (-0.3978527, 0.3956473, -0.4047759, 0.012051, -0.8433232, 0.2473943),
+    ),
+    ("reference", True): (
+        ((-0.1060714, 8.1984498), (1.9448927, 13.2093385)),
+        (-0.3917632, 0.3953461, -0.4103507, 0.0137947, -0.833513, 0.2523413),
+    ),
+}
+
+
 @pytest.fixture
 def annotated(corpus: Corpus) -> Annotated:
     assert corpus.annotations is not None
     rows = np.arange(0, 60, 3)
     return Annotated(rows, corpus.annotations[rows])
+
+
+@pytest.mark.parametrize(("name", "with_annotated"), PINNED)
+def test_the_literal_paper_and_the_reference_are_what_they_were(
+    name: str, with_annotated: bool, graph: SignedLabelGraph, features: Features, priors: Priors, annotated: Annotated
+) -> None:
+    layers, scores = PINNED[name, with_annotated]
+    recipe = find_recipe(name)
+    assert isinstance(recipe, PaperRecipe)
+    recipe = replace(recipe, epochs=3, decay_every=1, batch=16)
+    model = recipe.fit(features, graph, priors, annotated if with_annotated else None, seed=3)
+    for place, sums in enumerate(layers):
+        weights = model.tensors()[f"layers.{place}.weight"].double()
+        assert (float(weights.sum()), float(weights.abs().sum())) == pytest.approx(sums, abs=1e-4)
+    assert model.predict(features).scores[0].tolist() == pytest.approx(scores, abs=1e-5)
+
+
+def test_the_paper_is_the_literal_one_but_for_four_choices() -> None:
+    changed = {"annotation": "sharpened", "prevalence_over": "batch", "start": "cardinality"}
+    assert replace(PAPER_LITERAL, name="paper", percentiles=PAPER.percentiles, **changed) == PAPER  # type: ignore[arg-type]
+    assert PAPER_LITERAL.percentiles == ()
 
 
 @pytest.mark.parametrize("with_annotated", [False, True])
@@ -89,13 +133,14 @@ def test_exact_priors_are_taken_as_they_are(graph: SignedLabelGraph, features: F
     assert QUICK.fit(features, graph, priors).priors is priors
 
 
+@pytest.mark.parametrize(("recipe", "gain"), [(PAPER, 0.05), (PAPER_LITERAL, 0.1)], ids=["paper", "paper-literal"])
 def test_it_beats_the_scores_it_started_from(
-    graph: SignedLabelGraph, features: Features, corpus: Corpus, priors: Priors
+    recipe: PaperRecipe, gain: float, graph: SignedLabelGraph, features: Features, corpus: Corpus, priors: Priors
 ) -> None:
-    recipe = replace(PAPER, epochs=60, decay_every=30, batch=16, learning_rate=1e-2)
+    recipe = replace(recipe, epochs=60, decay_every=30, batch=16, learning_rate=1e-2)
     predicted = recipe.fit(features, graph, priors).predict(features)
     start = evaluate(corpus.annotations, features.zero_shot().numpy())
-    assert evaluate(corpus.annotations, predicted.indicator()).miF1 > start.miF1 + 0.1
+    assert evaluate(corpus.annotations, predicted.indicator()).miF1 > start.miF1 + gain
     assert torch.equal(predicted.decisions, predicted.probabilities > 0.5)
     assert torch.equal(predicted.decisions, predicted.scores > 0)
 
@@ -132,7 +177,7 @@ def test_texts_are_predicted_some_at_a_time(
     assert torch.allclose(in_parts.probabilities, at_once.probabilities, atol=1e-6)
 
 
-@pytest.mark.parametrize("recipe", [PAPER, REFERENCE], ids=["paper", "reference"])
+@pytest.mark.parametrize("recipe", [PAPER, PAPER_LITERAL, REFERENCE], ids=["paper", "paper-literal", "reference"])
 def test_a_model_moves_as_a_whole(
     recipe: PaperRecipe,
     graph: SignedLabelGraph,
@@ -161,7 +206,8 @@ def test_training_and_predicting_change_nothing_that_was_made_before(
 
 
 def test_the_sharpness_is_kept_with_the_model(graph: SignedLabelGraph, features: Features, priors: Priors) -> None:
-    assert QUICK.fit(features, graph, priors).config() == {"sharpness": 10, "candidates": 6}
+    numbers = {"sharpness": 10, "candidates": 6, "offset": None, "percentiles": None}
+    assert replace(PAPER_LITERAL, epochs=1).fit(features, graph, priors).config() == numbers
     chosen = find_recipe(QUICK, sharpness="auto")
     sure = torch.where(features.entailment > 0.4, 0.9, 0.01)
     certain = replace(features, entailment=sure, contradiction=0.95 - sure)

@@ -14,6 +14,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.training import (
     KINDS,
     PAPER,
+    PAPER_LITERAL,
     RECIPES,
     REFERENCE,
     DefaultRecipe,
@@ -44,8 +45,8 @@ def another(value: Any) -> Any:
     if isinstance(value, str):
         return f"{value}-other"
     if isinstance(value, tuple):
-        return value[:-1] if isinstance(value[0], str) else tuple(number + 1 for number in value)
-    return value + 1
+        return value[:-1] if isinstance(value[0], str | tuple) else tuple(number + 1 for number in value)
+    return value / 2 if isinstance(value, float) else value + 1
 
 
 def changed(recipe: Any, path: Where, value: Any) -> Any:
@@ -66,18 +67,21 @@ EVERY_NUMBER = [
 
 
 def test_recipes_are_found_by_name() -> None:
-    assert list(RECIPES) == ["default", "paper", "reference"]
+    assert list(RECIPES) == ["default", "paper", "paper-literal", "reference"]
     assert find_recipe("default") == DefaultRecipe()
     assert find_recipe("paper") is PAPER
+    assert find_recipe("paper-literal") is PAPER_LITERAL
     assert find_recipe("reference") is REFERENCE
     mine = replace(PAPER, name="mine")
     assert find_recipe(mine) is mine
-    with pytest.raises(InputError, match="There is no recipe 'papr'; there are: default, paper, reference"):
+    with pytest.raises(
+        InputError, match="There is no recipe 'papr'; there are: default, paper, paper-literal, reference"
+    ):
         find_recipe("papr")
 
 
 def test_recipes_with_other_options() -> None:
-    with pytest.raises(InputError, match="The recipe default has no epochs; paper and reference have"):
+    with pytest.raises(InputError, match="The recipe default has no epochs; paper, paper-literal and reference have"):
         find_recipe("default", epochs=3)
     with pytest.raises(InputError, match="The recipe paper has no folds; it has epochs and sharpness"):
         find_recipe("paper", folds=3)
@@ -98,12 +102,13 @@ def test_numbers_that_make_no_training_are_refused(name: str, message: str) -> N
 
 
 def test_the_reference_is_the_paper_with_what_its_authors_code_does_otherwise() -> None:
-    differences = {path[0] for path, value in numbers_of(REFERENCE) if dict(numbers_of(PAPER))[path] != value}
+    differences = {path[0] for path, value in numbers_of(REFERENCE) if dict(numbers_of(PAPER_LITERAL))[path] != value}
     assert differences == {
         "annotation",
         "cardinality_per_cell",
         "hesitation",
         "name",
+        "percentiles",
         "prevalence_over",
         "replacement",
         "separate_annotated",
@@ -170,7 +175,7 @@ def test_annotated_texts_are_drawn_with_replacement_by_the_reference_only() -> N
 
 
 def test_only_recipes_with_epochs_resume() -> None:
-    assert [recipe.resumes for recipe in RECIPES.values()] == [False, True, True]
+    assert [recipe.resumes for recipe in RECIPES.values()] == [False, True, True, True]
 
 
 def reached(module: str) -> set[str]:

@@ -16,10 +16,12 @@ from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
 from bncl_pyg.nn import BNCL, BalancedConv
 from bncl_pyg.priors import Priors
-from bncl_pyg.training import PAPER, REFERENCE, Annotated, Checkpoint, PaperRecipe, Trainer, TrainingStep
+from bncl_pyg.training import PAPER, PAPER_LITERAL, REFERENCE, Annotated, Checkpoint, PaperRecipe, Trainer, TrainingStep
 
-QUICK = dataclasses.replace(PAPER, epochs=6, decay_every=2, batch=16)
-RECIPES = pytest.mark.parametrize("recipe", [PAPER, REFERENCE], ids=["paper", "reference"])
+QUICK = dataclasses.replace(PAPER_LITERAL, epochs=6, decay_every=2, batch=16)
+RECIPES = pytest.mark.parametrize(
+    "recipe", [PAPER, PAPER_LITERAL, REFERENCE], ids=["paper", "paper-literal", "reference"]
+)
 
 
 class Power(BaseException):
