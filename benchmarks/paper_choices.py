@@ -1,10 +1,10 @@
 """What the recipe `paper` leaves open, looked at on training texts: the start, the label graph, and what chooses it.
 
-    BNCL_DATA=folder python -m benchmarks.paper_choices --features FOLDER [--datasets stackex-cooking,debtags]
+    BNCL_DATA=folder BNCL_FEATURES=folder python -m benchmarks.paper_choices [--datasets stackex-cooking,debtags]
 
-FOLDER holds a feature store for each set, `NAME-train`, of the scorer `strong` or `light`; `light` is looked at. A part
-of the training texts is drawn and a fifth of it held out, for figures with labels as well as for what can be known
-without: no test text is read. Each training is saved when it is done; a run that is stopped goes on.
+The second folder holds a feature store for each set, `NAME-train`, of the scorer `strong` or `light`; `light` is looked
+at. A part of the training texts is drawn and a fifth of it held out, for figures with labels as well as for what can be
+known without: no test text is read. Each training is saved when it is done; a run that is stopped goes on.
 """
 
 import time
@@ -36,7 +36,7 @@ TEXTS = 3000
 """How many training texts are drawn."""
 STARTS = ("as scored", "cardinality", "cardinality, neutral scaled")
 """Scores as they are; shifted with what is neutral kept; shifted with q, q̄ and neutral scaled to add up to 1 again."""
-LEVELS = ("0", "10%", "100%")
+LEVELS = ("0", "100%", "10%")
 OTHER_DECAYS = (0.9,)
 
 
@@ -60,7 +60,7 @@ class Job:
 
 def main(
     data: Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets and GloVe's vectors.")],
-    features: Annotated[Path, typer.Option(help="The folder with the feature stores.")],
+    features: Annotated[Path, typer.Option(envvar="BNCL_FEATURES", help="The folder with the feature stores.")],
     datasets: Annotated[str, typer.Option(help="Which sets, with commas between.")] = ",".join(DATASETS),
     out: Annotated[Path, typer.Option(help="The folder for JSON and Markdown.")] = FOLDER,
 ) -> None:
@@ -83,9 +83,9 @@ def main(
 
 def jobs(dataset: str) -> Iterator[Job]:
     """Yield the trainings."""
-    for level in LEVELS:
-        yield from (Job(dataset, level, pair) for pair in DENSITIES)
+    yield from (Job(dataset, percentiles=pair) for pair in DENSITIES)
     yield from (Job(dataset, start=start) for start in STARTS if start != "cardinality")
+    yield from (Job(dataset, level, pair) for level in LEVELS[1:] for pair in DENSITIES)
     yield from (Job(dataset, level, DENSITIES[-1], decay=decay) for level in ("0", "100%") for decay in OTHER_DECAYS)
 
 

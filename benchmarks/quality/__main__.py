@@ -41,7 +41,10 @@ def main(
     out: Annotated[Path, typer.Option(help="The folder for JSON, Markdown and plots.")] = FOLDER,
     cache: Annotated[Path, typer.Option(help="Where vectors and scores are kept.")] = Path("benchmarks/.cache"),
     features: Annotated[
-        Path | None, typer.Option(help="A folder with feature stores, NAME-train and NAME-test, to read instead.")
+        Path | None,
+        typer.Option(
+            envvar="BNCL_FEATURES", help="A folder with feature stores, NAME-train and NAME-test, to read instead."
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Trials at once, a core each.")] = os.cpu_count() or 1,
     methods: Annotated[
