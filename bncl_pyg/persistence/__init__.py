@@ -1,6 +1,15 @@
 """Files and folders that are whole or absent: atomic writes, manifests with digests of every file, the hub."""
 
-from bncl_pyg.persistence.files import read_json, sha256_of, write_bytes, write_file, write_json, write_jsonl
+from bncl_pyg.persistence.files import (
+    check_new_file,
+    is_stream,
+    read_json,
+    sha256_of,
+    write_bytes,
+    write_file,
+    write_json,
+    write_jsonl,
+)
 from bncl_pyg.persistence.folders import (
     LOCK,
     MANIFEST,
@@ -18,7 +27,9 @@ __all__ = [
     "MANIFEST",
     "check_file",
     "check_free",
+    "check_new_file",
     "folder_lock",
+    "is_stream",
     "local_folder",
     "new_folder",
     "read_json",
