@@ -88,6 +88,11 @@ class TextTable:
             option = {"text": "text", "labels": "labels_column"}[wanted]
             raise InputError(f'{error} Say which to take with {option}="NAME".') from None
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have an id of their own, not only a number."""
+        return self._id is not None
+
     def __iter__(self) -> Iterator[tuple[Row, str | None]]:
         """Yield every row with its text, which is `None` where the row is to be left out."""
         self.skipped = 0

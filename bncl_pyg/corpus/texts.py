@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from bncl_pyg.corpus.columns import Columns, TextTable
 from bncl_pyg.corpus.labels import LabelSet
 from bncl_pyg.corpus.tables import Row
 from bncl_pyg.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Corpus:
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
-    annotations: csr_array | None = None
+    annotations: "csr_array | None" = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -112,8 +114,11 @@ def rows_of(wanted: Sequence[str], ids: Sequence[str], source: str) -> NDArray[n
     return np.array([places[identifier] for identifier in wanted], dtype=np.int64)
 
 
-def annotation_matrix(columns: Sequence[Sequence[int]], labels: int) -> csr_array:
+def annotation_matrix(columns: Sequence[Sequence[int]], labels: int) -> "csr_array":
     """Return a boolean matrix, (texts, labels), from each text's label columns."""
+    # It takes longer to import than a wrong file to be told.
+    from scipy.sparse import csr_array
+
     starts = np.cumsum([0, *(len(row) for row in columns)])
     flat = np.array([column for row in columns for column in row], dtype=np.int64)
     return csr_array((np.ones(len(flat), dtype=bool), flat, starts), shape=(len(columns), labels))

@@ -1,13 +1,15 @@
 """What a model says of texts: decisions, probabilities and scores, of all labels or of each text's candidates."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
+
+from bncl_pyg.features.choice import Choice
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,16 @@ class Predictions:
             parts[0].labels,
             candidates,
         )
+
+    def chosen(self, choice: Choice) -> "Predictions":
+        """Return the same with decisions by somebody's own rule; by the model's, where there is none."""
+        if choice.is_models_own:
+            return self
+        return replace(self, decisions=choice.decisions(self.probabilities))
+
+    def names(self, names: Sequence[str]) -> list[list[str]]:
+        """Return the names of each text's labels, the most probable first."""
+        return [[names[place] for place in self.best_first(row)[0].tolist()] for row in range(len(self))]
 
     def indicator(self) -> Any:
         """Return the decisions as scikit-learn has them: boolean, (texts, labels), sparse with candidates."""

@@ -61,10 +61,17 @@ class Writer:
         path: where to.
         columns: the columns.
         types: the types of columns that are known; the others are those of the first rows.
+        list_types: what columns of lists hold, `str` or `float`.
     """
 
-    def __init__(self, path: Path, columns: Sequence[str], types: Mapping[str, Any]) -> None:
-        self._path, self._columns, self._types = path, columns, types
+    def __init__(
+        self, path: Path, columns: Sequence[str], types: Mapping[str, Any], list_types: Mapping[str, type]
+    ) -> None:
+        import pyarrow as pa
+
+        lists = {str: pa.list_(pa.string()), float: pa.list_(pa.float64())}
+        self._path, self._columns = path, columns
+        self._types = {**types, **{column: lists[kind] for column, kind in list_types.items()}}
         self._rows: list[dict[str, Any]] = []
         self._file: Any = None
 

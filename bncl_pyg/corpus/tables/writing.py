@@ -46,6 +46,7 @@ def write_table(
     rows: Iterable[Mapping[str, Any]],
     *,
     like: Table | None = None,
+    list_types: Mapping[str, type] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write rows as they come.
@@ -55,6 +56,7 @@ def write_table(
         columns: the header, where the format has one; JSON has the fields of each row.
         rows: by column.
         like: the table that it is made from: a CSV has the delimiter of that one.
+        list_types: what columns of lists hold, `str` or `float`, which Parquet must know if the first are empty.
         overwrite: whether a file that is there may be replaced.
     """
     known, compression = _format(path, like)
@@ -65,9 +67,10 @@ def write_table(
             with packed(target, compression) as file:
                 _write_text(file, known, columns, rows, like)
         else:
-            types = {} if like is None else like.types
             _write_all(
-                parquet.Writer(target, columns, types) if known is Format.PARQUET else excel.Writer(target, columns),
+                parquet.Writer(target, columns, {} if like is None else like.types, list_types or {})
+                if known is Format.PARQUET
+                else excel.Writer(target, columns),
                 rows,
             )
 
