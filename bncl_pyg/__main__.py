@@ -1,6 +1,6 @@
 """`python -m bncl_pyg`: the commands, where no `bncl` is on the path."""
 
-from bncl_cli.main import main
+from importlib import import_module
 
 if __name__ == "__main__":
-    main()
+    import_module("bncl_cli.main").main()

@@ -185,10 +185,11 @@ def _work_folder(texts: Path, out: Path) -> Path:
 
 
 def _show(done: "Classified", summary: "Summary", out: Path, scorer: str) -> None:
+    from .outputs import shown
     from .show import examples, say
 
     skipped = f", {done.skipped} more have no text" if done.skipped else ""
-    say(f"{out}: {summary.texts} texts{skipped}; {summary.labels} labels.")
+    say(f"{shown(out)}: {summary.texts} texts{skipped}; {summary.labels} labels.")
     none = f"; {summary.without_label} texts have none" if summary.without_label else ""
     say(f"Labels a text: {summary.labels_per_text:.2f}{none}.")
     say("Most given: " + ", ".join(f"{name} ({count})" for name, count in summary.most_given) + ".")

@@ -30,7 +30,7 @@ def priors(
     from bncl_pyg.corpus import Columns, Corpus, LabelSet
     from bncl_pyg.priors import Priors
 
-    from .outputs import check_file, write_figures
+    from .outputs import check_file, shown, write_figures
     from .show import say
 
     check_file(out, texts, labels, overwrite=overwrite)
@@ -41,6 +41,6 @@ def priors(
     write_figures(out, known.as_dict(label_set))
     unseen = int((known.shares == 0).sum())
     say(
-        f"{out}: {len(corpus)} texts have {known.cardinality:.3f} of {len(label_set)} labels on average; "
+        f"{shown(out)}: {len(corpus)} texts have {known.cardinality:.3f} of {len(label_set)} labels on average; "
         f"{unseen} labels never occur."
     )

@@ -90,8 +90,8 @@ def evaluate(
         best = {metric: max(methods, key=lambda name: getattr(methods[name], metric)) for metric in SHOWN}
         say("Best: " + ", ".join(f"{metric} {name}" for metric, name in best.items()) + ".")
     ranking = ", ".join(f"{name} {value:.4g}" for name, value in evaluation.ranking.items())
-    labels = f"{evaluation.cardinality:.3g} labels a text predicted, {evaluation.true_cardinality:.3g} true"
-    say(f"Model: {ranking}; {labels}")
+    count = f"{evaluation.cardinality:.3g} labels a text predicted, {evaluation.true_cardinality:.3g} true"
+    say(f"Model: {ranking}; {count}")
     ours, start = (evaluation.calibration[name] for name in ("model", "zero-shot"))
     say(f"Calibration error of the probabilities: {ours:.4f}; of the zero-shot start's: {start:.4f}")
     if json is not None and str(json) != "-":

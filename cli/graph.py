@@ -168,7 +168,7 @@ def export(
     """Write the graph as GraphML, for Gephi, Cytoscape or networkx."""
     from bncl_pyg.persistence import read_manifest
 
-    from .outputs import STANDARD_OUTPUT, check_file
+    from .outputs import STANDARD_OUTPUT, check_file, shown
     from .show import say
 
     check_file(out, graph, overwrite=overwrite)
@@ -178,7 +178,7 @@ def export(
 
     loaded = SignedLabelGraph.load(graph)
     loaded.write_graphml(Path("/dev/stdout") if out == STANDARD_OUTPUT else out)
-    say(f"{out}: {loaded.num_nodes} nodes, {loaded.num_edges // 2} edges with sign and weight.")
+    say(f"{shown(out)}: {loaded.num_nodes} nodes, {loaded.num_edges // 2} edges with sign and weight.")
 
 
 @app.command()

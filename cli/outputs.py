@@ -9,6 +9,11 @@ from bncl_pyg.errors import InputError
 STANDARD_OUTPUT = Path("-")
 
 
+def shown(out: Path) -> str:
+    """Return what an output is called."""
+    return "standard output" if out == STANDARD_OUTPUT else str(out)
+
+
 def check_output(out: Path | None, *inputs: Path | str | None) -> None:
     """Raise if an output is one of a command's inputs, or lies inside of a folder that is one."""
     if out is None or out == STANDARD_OUTPUT or (not out.exists() and not out.parent.exists()):

@@ -69,7 +69,7 @@ def predict(
     from bncl_pyg.errors import InputError
     from bncl_pyg.persistence import local_folder, read_manifest
 
-    from .outputs import check_file, check_output, write_figures
+    from .outputs import check_file, check_output, shown, write_figures
     from .show import say, to_stderr
 
     # All that can be wrong with files is told before torch is imported, which takes seconds.
@@ -114,10 +114,10 @@ def predict(
     )
     skipped = f", {done.skipped} without text were skipped" if done.skipped else ""
     went_on = f" (of {done.resumed} of them from an earlier run)" if done.resumed else ""
-    say(f"{out}: {done.rows} texts{went_on}, {done.without_label} of them without any label{skipped}.")
+    say(f"{shown(out)}: {done.rows} texts{went_on}, {done.without_label} of them without any label{skipped}.")
     if done.threshold is not None:
-        shown = f"{done.threshold:.4f}" if done.threshold <= 1 else "which no label reaches"
-        say(f"An expected precision of {precision} needs a threshold of {shown}.")
+        reached = f"{done.threshold:.4f}" if done.threshold <= 1 else "more than any label has"
+        say(f"An expected precision of {precision:g} needs a threshold of {reached}.")
 
 
 def _predict_features(

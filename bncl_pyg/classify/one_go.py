@@ -167,7 +167,9 @@ def _read(
     texts: TextTable, labels: LabelSet, labels_column: str | None, cleaner: TextCleaner
 ) -> tuple[list[str], list[str], dict[int, list[int]]]:
     """Return ids, texts, and the labels of annotated rows by their place."""
-    ids, contents, given = [], [], {}
+    ids: list[str] = []
+    contents: list[str] = []
+    given: dict[int, list[int]] = {}
     for identifier, text, row in texts.unique():
         if labels_column is not None and not row.is_missing(labels_column):
             given[len(ids)] = label_places(row, labels, labels_column)
