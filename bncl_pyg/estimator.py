@@ -181,6 +181,11 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         return self._predictor().predictions(texts)
 
+    def featurize(self, texts: Any) -> Features:
+        """Return texts scored as those of the training were; what predicts from texts predicts from these, too."""
+        check_is_fitted(self, "model_")
+        return self._predictor().featurize(Corpus.of(texts))
+
     def predict(self, texts: Any) -> Any:
         """Return which labels each text has; boolean, (texts, labels), sparse where texts have candidates.
 

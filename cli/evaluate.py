@@ -12,14 +12,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bncl_pyg.corpus import Corpus
+    from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.evaluation import BaselineInputs
+    from bncl_pyg.features import Features
 
 SHOWN = ("ebF1", "miF1", "maF1")
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
-    features: Annotated[Path, typer.Argument(metavar="FEATURES", help="The folder of the scored test texts.")],
+    features: Annotated[
+        Path,
+        typer.Argument(metavar="FEATURES|TEXTS", help="The folder of the scored test texts, or a table of them."),
+    ],
     truth: Annotated[Path, typer.Option(help="A table of the test texts with their labels, found by id.")],
     baselines: Annotated[
         bool,
@@ -67,9 +72,11 @@ def evaluate(
     check_file(json, model, features, truth, training, annotated, overwrite=overwrite)
     folder = local_folder(model, "a model")
     read_manifest(folder, "model", check_files=False)
-    read_manifest(features, "features", check_files=False)
+    if not features.is_file():
+        read_manifest(features, "features", check_files=False)
     labels, columns = LabelSet.read(folder / "labels.jsonl"), Columns.of(text, identifier, labels_column)
     corpus = Corpus.read(truth, labels, columns)
+    texts = Corpus.read(features, columns=columns) if features.is_file() else None
     known = None if annotated is None else Corpus.read(annotated, labels, columns)
 
     from bncl_pyg.estimator import BNCLClassifier
@@ -77,7 +84,7 @@ def evaluate(
     from bncl_pyg.features import read_features
 
     classifier = BNCLClassifier.from_pretrained(model, device=device)
-    loaded = read_features(features)
+    loaded = read_features(features) if texts is None else _scored(classifier, texts)
     inputs = None if training is None else _baseline_inputs(training, known)
     evaluation = evaluate_classifier(classifier, loaded, corpus, inputs)
     write_figures(json, evaluation.as_dict())
@@ -96,6 +103,12 @@ def evaluate(
     say(f"Calibration error of the probabilities: {ours:.4f}; of the zero-shot start's: {start:.4f}")
     if json is not None and str(json) != "-":
         say(f"{json}: all of this, and a table by label")
+
+
+def _scored(classifier: "BNCLClassifier", texts: "Corpus") -> "Features":
+    from bncl_pyg.corpus import Corpus, TextCleaner
+
+    return classifier.featurize(Corpus(texts.ids, tuple(map(TextCleaner().clean, texts.texts))))
 
 
 def _baseline_inputs(training: Path, known: "Corpus | None") -> "BaselineInputs":

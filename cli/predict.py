@@ -92,9 +92,11 @@ def predict(
     if str(out) == "-":
         to_stderr()
 
+    from bncl_pyg.classify import check_unfinished
     from bncl_pyg.features import Choice
     from bncl_pyg.predictor import Predictor
 
+    check_unfinished(out, resume=resume, overwrite=overwrite)
     choice = Choice(threshold, top_k, precision)
     predictor = Predictor.load(model, scorer=scorer, device=device)
     if table is None:
@@ -113,7 +115,7 @@ def predict(
         },
     )
     skipped = f", {done.skipped} without text were skipped" if done.skipped else ""
-    went_on = f" (of {done.resumed} of them from an earlier run)" if done.resumed else ""
+    went_on = f" ({done.resumed} of them from an earlier run)" if done.resumed else ""
     say(f"{shown(out)}: {done.rows} texts{went_on}, {done.without_label} of them without any label{skipped}.")
     if done.threshold is not None:
         reached = f"{done.threshold:.4f}" if done.threshold <= 1 else "more than any label has"

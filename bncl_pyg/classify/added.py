@@ -30,14 +30,13 @@ class Answer:
     @classmethod
     def each(cls, predicted: Predictions, *, wide: bool) -> "Iterator[Answer]":
         """Yield the answer for each text."""
-        for row in range(len(predicted)):
-            places, probabilities = predicted.best_first(row)
+        for row, (places, probabilities) in enumerate(predicted.each()):
             known = None
             if wide:
                 every = predicted.probabilities[row].tolist()
                 columns = range(len(every)) if predicted.candidates is None else predicted.candidates[row].tolist()
                 known = dict(zip(columns, every, strict=True))
-            yield cls(places.tolist(), probabilities.tolist(), known)
+            yield cls(places, probabilities, known)
 
 
 class AddedColumns:

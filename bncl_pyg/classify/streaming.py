@@ -206,14 +206,11 @@ class _Answers:
             if predicted.candidates is not None:
                 whole["candidates"] = predicted.candidates
             return {name: tensor.contiguous() for name, tensor in whole.items()}
-        given = [predicted.best_first(row) for row in range(len(predicted))]
+        starts, labels, probabilities = predicted.all_best_first()
         counts = torch.zeros(len(texts), dtype=torch.int64)
-        counts[texts] = torch.tensor([len(places) for places, _ in given], dtype=torch.int64)
-        return {
-            "starts": torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]),
-            "labels": torch.cat([places for places, _ in given] or [torch.zeros(0, dtype=torch.int64)]),
-            "probabilities": torch.cat([shares for _, shares in given] or [torch.zeros(0)]),
-        }
+        counts[texts] = starts.diff()
+        starts = torch.cat([starts[:1], counts.cumsum(0)])
+        return {"starts": starts, "labels": labels.contiguous(), "probabilities": probabilities}
 
     def _groups(self) -> Iterator[dict[str, torch.Tensor]]:
         number = 0

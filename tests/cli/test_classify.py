@@ -102,6 +102,19 @@ def test_predict_reads_standard_input_and_own_rules(folder: Path) -> None:
     assert not list(folder.glob("*.partial"))
 
 
+def test_the_model_is_evaluated_on_a_table(folder: Path) -> None:
+    model = folder / "tickets.bncl" / "model"
+    if not model.exists():
+        assert run(folder, "--out", folder / "first.csv").exit_code == 0
+    truth = folder / "truth.csv"
+    truth.write_text("nr,text,tag\n" + "".join(f"{n},{TEXTS[n % 4]} today,{TAGS[n % 4]}\n" for n in range(8)))
+    words = ["eval", model, truth, "--truth", truth, "--id", "nr", "--labels-column", "tag", "--json", "-"]
+    result = bncl(*words)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["metrics"]["miF1"] > 0.6
+    assert "8 texts, 4 labels" in result.stderr
+
+
 def test_a_broken_pipe_is_no_error_of_the_input(folder: Path) -> None:
     table = folder / "many.csv"
     table.write_text("id,text,labels\n" + "".join(f"{number},{'word ' * 50},refund\n" for number in range(3000)))
