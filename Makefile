@@ -49,7 +49,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch setuptools wheel
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable \
-		".[dev,docs,offline,multilingual,onnx,scale,parquet,plot]"
+		".[dev,docs,offline,multilingual,onnx,scale,parquet,excel,zst,plot]"
 	$(BIN)/pip check
 	touch $@
 

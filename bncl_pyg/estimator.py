@@ -183,6 +183,11 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         return self._predictor().predictions(texts)
 
+    def featurize(self, texts: Any) -> Features:
+        """Return texts scored as those of the training were; what predicts from texts predicts from these, too."""
+        check_is_fitted(self, "model_")
+        return self._predictor().featurize(Corpus.of(texts))
+
     def predict(self, texts: Any) -> Any:
         """Return which labels each text has; boolean, (texts, labels), sparse where texts have candidates.
 
@@ -191,10 +196,26 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         """
         return self.predictions(texts).indicator()
 
-    def predict_labels(self, texts: Any) -> list[list[str]]:
-        """Return the names of each text's labels, the most probable first."""
-        predicted, names = self.predictions(texts), self.labels_.names
-        return [[names[place] for place in predicted.best_first(row)[0].tolist()] for row in range(len(predicted))]
+    def predict_labels(
+        self,
+        texts: Any,
+        *,
+        threshold: float | None = None,
+        top_k: int | None = None,
+        precision: float | None = None,
+    ) -> list[list[str]]:
+        """Return the names of each text's labels, the most probable first; as `predict` decides, if nothing is given.
+
+        Args:
+            texts: a list of texts, a pandas Series, a `Corpus` or `Features`.
+            threshold: give the labels that are at least so probable.
+            top_k: give the k most probable labels; beside `threshold` or `precision`, at most k.
+            precision: give as many labels as can be while, by the probabilities, this share of them is right: those
+                above the lowest threshold above which the mean probability, of all given texts together, is at least
+                this (see `Choice`).
+        """
+        check_is_fitted(self, "model_")
+        return self._predictor().predict_labels(texts, threshold=threshold, top_k=top_k, precision=precision)
 
     def predict_proba(self, texts: Any) -> Any:
         """Return how probable each label is; (texts, labels), sparse where texts have candidates.

@@ -7,7 +7,7 @@ from typing import Any
 
 from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
-from bncl_pyg.features import Features, Predictions, score_texts
+from bncl_pyg.features import Choice, Features, Predictions, score_texts
 from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer, is_here, load_scorer, reload_options
 from bncl_pyg.training import TrainedModel
 
@@ -50,10 +50,23 @@ class Predictor:
             log.warning("These features were made by another scorer than the ones that the model was trained on.")
         return self.trained.model.predict(features)
 
-    def rows(self, texts: Any) -> Iterator[dict[str, Any]]:
+    def predict_labels(
+        self,
+        texts: Any,
+        *,
+        threshold: float | None = None,
+        top_k: int | None = None,
+        precision: float | None = None,
+    ) -> list[list[str]]:
+        """Return the names of each text's labels, the most probable first; `Choice` says what the arguments do."""
+        choice = Choice(threshold, top_k, precision)
+        return self.predictions(texts).chosen(choice).names(self.trained.labels.names)
+
+    def rows(self, texts: Any, choice: Choice | None = None) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
         texts = texts if isinstance(texts, Features) else Corpus.of(texts)
-        yield from self.predictions(texts).rows(texts.ids, self.trained.labels.names)
+        predicted = self.predictions(texts).chosen(choice or Choice())
+        yield from predicted.rows(texts.ids, self.trained.labels.names)
 
     def featurize(self, corpus: Corpus) -> Features:
         """Return texts scored in memory, as those of the training were."""

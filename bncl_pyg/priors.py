@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import read_json, write_json
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +73,7 @@ class Priors:
         return cls(float(cardinality), tuple(np.asarray(prevalence, dtype=np.float64).tolist()))
 
     @classmethod
-    def from_annotations(cls, annotations: csr_array) -> "Priors":
+    def from_annotations(cls, annotations: "csr_array") -> "Priors":
         """Estimate κ and λ as the means over annotated texts; `annotations` is boolean, (texts, labels)."""
         if not annotations.nnz:
             raise InputError("None of the annotated texts has a label, so that no cardinality can be estimated.")
@@ -141,11 +143,15 @@ class Priors:
 
     def write(self, path: Path, labels: LabelSet) -> None:
         """Write what `read` reads."""
+        write_json(path, self.as_dict(labels))
+
+    def as_dict(self, labels: LabelSet) -> dict[str, Any]:
+        """Return what `read` reads, as JSON can hold it."""
         content: dict[str, Any] = {} if self.cardinality is None else {"cardinality": self.cardinality}
         if self.knows_labels or not content:
             values = (list(value) if isinstance(value, tuple) else value for value in self.prevalence)
             content["prevalence"] = dict(zip(labels.names, values, strict=True))
-        write_json(path, content)
+        return content
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:

@@ -46,7 +46,7 @@ def demo(
         typer.echo(f"\n$ bncl {' '.join(shlex.quote(_shown(word)) for word in words)}")
         context.find_root().command.main(words, standalone_mode=False)
 
-    run("data", "priors", train_file, "--labels", labels_file, "--out", priors)
+    run("data", "priors", train_file, "--labels", labels_file, "--out", priors, "--overwrite")
     for texts, features in ((train_file, train_features), (test_file, test_features)):
         run("featurize", texts, "--labels", labels_file, "--out", features)
     run("graph", "build", labels_file, "--out", graph, "--overwrite")
@@ -56,7 +56,7 @@ def demo(
     run(*common, "--setting", "annotation-free", "--priors", priors, "--out", free)
     settings: list[str | Path] = ["--priors", priors, "--annotated", train_file, "--annotations", count]
     run(*common, "--setting", "domain-supervisor", *settings, "--out", supervised)
-    run("predict", free, test_features, "--out", out / "predictions.jsonl")
+    run("predict", free, test_features, "--out", out / "predictions.jsonl", "--overwrite")
 
     scored, truth = read_features(test_features), Corpus.read(test_file, labels)
     evaluations = {

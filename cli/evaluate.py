@@ -6,19 +6,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .options import IdColumn, Json, LabelsColumn, Overwrite, TextColumns
+
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bncl_pyg.corpus import Corpus
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.evaluation import BaselineInputs
+    from bncl_pyg.features import Features
 
 SHOWN = ("ebF1", "miF1", "maF1")
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
-    features: Annotated[Path, typer.Argument(metavar="FEATURES", help="The folder of the scored test texts.")],
-    truth: Annotated[Path, typer.Option(help="The test texts with their labels: rows with id, text, labels.")],
+    features: Annotated[
+        Path,
+        typer.Argument(metavar="FEATURES|TEXTS", help="The folder of the scored test texts, or a table of them."),
+    ],
+    truth: Annotated[Path, typer.Option(help="A table of the test texts with their labels, found by id.")],
     baselines: Annotated[
         bool,
         typer.Option(
@@ -39,53 +46,72 @@ def evaluate(
             "annotation-free model, all.",
         ),
     ] = None,
-    json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write metrics and the table by label.")] = None,
+    text: TextColumns = None,
+    identifier: IdColumn = None,
+    labels_column: LabelsColumn = None,
+    json: Json = None,
+    overwrite: Overwrite = False,
     device: Annotated[
         str | None, typer.Option(help="Where the model runs, such as cuda; the CPU, if not given.")
     ] = None,
 ) -> None:
     """Show how good a model is, beside the zero-shot scores that it started from and, if asked, other methods."""
-    from bncl_pyg.corpus import Corpus
+    from bncl_pyg.corpus import Columns, Corpus, LabelSet
     from bncl_pyg.errors import InputError
-    from bncl_pyg.estimator import BNCLClassifier
-    from bncl_pyg.evaluation import evaluate_classifier
-    from bncl_pyg.features import read_features
-    from bncl_pyg.persistence import write_json
+    from bncl_pyg.persistence import local_folder, read_manifest
 
-    from .outputs import check_output
-    from .show import metrics_table
+    from .outputs import check_file, write_figures
+    from .show import metrics_table, say
 
+    # All that can be wrong with files is told before torch is imported, which takes seconds.
     if baselines and training is None:
         raise InputError("The baselines need the scored training texts: add --training FEATURES.")
     for option, value in (("--training", training), ("--annotated", annotated)):
         if value is not None and not baselines:
             raise InputError(f"Only the baselines look at {option}: add --baselines, or leave it out.")
-    check_output(json, model, features, truth, training, annotated)
+    check_file(json, model, features, truth, training, annotated, overwrite=overwrite)
+    folder = local_folder(model, "a model")
+    read_manifest(folder, "model", check_files=False)
+    if not features.is_file():
+        read_manifest(features, "features", check_files=False)
+    labels, columns = LabelSet.read(folder / "labels.jsonl"), Columns.of(text, identifier, labels_column)
+    corpus = Corpus.read(truth, labels, columns)
+    texts = Corpus.read(features, columns=columns) if features.is_file() else None
+    known = None if annotated is None else Corpus.read(annotated, labels, columns)
+
+    from bncl_pyg.estimator import BNCLClassifier
+    from bncl_pyg.evaluation import evaluate_classifier
+    from bncl_pyg.features import read_features
+
     classifier = BNCLClassifier.from_pretrained(model, device=device)
-    loaded = read_features(features)
-    inputs = None if training is None else _baseline_inputs(classifier, training, annotated)
-    evaluation = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), inputs)
-    if json is not None:
-        write_json(json, evaluation.as_dict())
+    loaded = read_features(features) if texts is None else _scored(classifier, texts)
+    inputs = None if training is None else _baseline_inputs(training, known)
+    evaluation = evaluate_classifier(classifier, loaded, corpus, inputs)
+    write_figures(json, evaluation.as_dict())
     methods = {**evaluation.baselines, "model": evaluation.metrics}
     metrics_table(f"{evaluation.texts} texts, {len(evaluation.labels)} labels", methods)
     if evaluation.annotated:
         seen = "the model learned too" if classifier.annotated_ else "the model was not told"
-        typer.echo(f"The baselines that learn were given {evaluation.annotated} annotated texts, whose labels {seen}.")
+        say(f"The baselines that learn were given {evaluation.annotated} annotated texts, whose labels {seen}.")
     if inputs is not None:
         best = {metric: max(methods, key=lambda name: getattr(methods[name], metric)) for metric in SHOWN}
-        typer.echo("Best: " + ", ".join(f"{metric} {name}" for metric, name in best.items()) + ".")
+        say("Best: " + ", ".join(f"{metric} {name}" for metric, name in best.items()) + ".")
     ranking = ", ".join(f"{name} {value:.4g}" for name, value in evaluation.ranking.items())
-    labels = f"{evaluation.cardinality:.3g} labels a text predicted, {evaluation.true_cardinality:.3g} true"
-    typer.echo(f"Model: {ranking}; {labels}")
+    count = f"{evaluation.cardinality:.3g} labels a text predicted, {evaluation.true_cardinality:.3g} true"
+    say(f"Model: {ranking}; {count}")
     ours, start = (evaluation.calibration[name] for name in ("model", "zero-shot"))
-    typer.echo(f"Calibration error of the probabilities: {ours:.4f}; of the zero-shot start's: {start:.4f}")
-    if json is not None:
-        typer.echo(f"{json}: all of this, and a table by label")
+    say(f"Calibration error of the probabilities: {ours:.4f}; of the zero-shot start's: {start:.4f}")
+    if json is not None and str(json) != "-":
+        say(f"{json}: all of this, and a table by label")
 
 
-def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "BaselineInputs":
-    from bncl_pyg.corpus import Corpus
+def _scored(classifier: "BNCLClassifier", texts: "Corpus") -> "Features":
+    from bncl_pyg.corpus import Corpus, TextCleaner
+
+    return classifier.featurize(Corpus(texts.ids, tuple(map(TextCleaner().clean, texts.texts))))
+
+
+def _baseline_inputs(training: Path, known: "Corpus | None") -> "BaselineInputs":
     from bncl_pyg.evaluation import BaselineInputs
     from bncl_pyg.features import read_features
     from bncl_pyg.scorers import SentenceEncoder
@@ -97,5 +123,4 @@ def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Pa
             start(len(texts), 0)
             return SentenceEncoder.embedded().encode(texts, progress)
 
-    known = None if annotated is None else Corpus.read(annotated, classifier.labels_)
     return BaselineInputs(read_features(training), known, encode)

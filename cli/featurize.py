@@ -1,11 +1,12 @@
 """`bncl featurize`."""
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from .options import TABLE, IdColumn, Json, Overwrite, SkipEmpty, TextColumns
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
@@ -18,9 +19,12 @@ SAMPLE = 1000
 
 
 def featurize(
-    texts: Annotated[Path, typer.Argument(metavar="TEXTS", help="Texts: rows with id and text (JSONL, CSV, Parquet).")],
+    texts: Annotated[Path, typer.Argument(metavar="TEXTS", help=f"A table of texts ({TABLE}).")],
     labels: Annotated[Path, typer.Option(help="Labels: rows with label and description, or a .txt of names.")],
     out: Annotated[Path, typer.Option(help="The folder of features to write or to go on with.")],
+    text: TextColumns = None,
+    identifier: IdColumn = None,
+    skip_empty: SkipEmpty = False,
     scorer: Annotated[
         str,
         typer.Option(
@@ -81,14 +85,29 @@ def featurize(
     fresh: Annotated[
         bool, typer.Option("--fresh/--resume", help="Start anew, or score only what is missing (the default).")
     ] = False,
+    json: Json = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Score every text against every label.
 
     A run that was stopped, even by force, goes on when the same command is given again; later texts, labels and parts
     of a scorer are added.
     """
-    from bncl_pyg.corpus import LabelSet, TextCleaner, stream_texts
+    from bncl_pyg.corpus import Columns, LabelSet, TextCleaner, TextTable
     from bncl_pyg.errors import InputError
+
+    from .outputs import check_file, write_figures
+    from .show import say, texts_bar
+
+    if rerank and candidates is None:
+        raise InputError("--rerank reads each text beside its candidates: say how many with --candidates M.")
+    check_file(json, texts, labels, overwrite=overwrite)
+    label_set = LabelSet.read(labels)
+    table = TextTable(texts, Columns.of(text, identifier), skip_empty=skip_empty)
+    cleaner = TextCleaner(html)
+    # A row that cannot be used is told before torch is imported and a model is loaded, which takes seconds.
+    sample = [cleaner.clean(content) for place, (_, content, _) in enumerate(table.unique()) if place < SAMPLE]
+
     from bncl_pyg.features import featurize as run
     from bncl_pyg.scorers import (
         MULTILINGUAL,
@@ -99,12 +118,6 @@ def featurize(
         with_reranker,
     )
 
-    from .show import texts_bar
-
-    if rerank and candidates is None:
-        raise InputError("--rerank reads each text beside its candidates: say how many with --candidates M.")
-    label_set = LabelSet.read(labels)
-    cleaner = TextCleaner(html)
     passes = 0
 
     def cleaned() -> Iterator[tuple[str, str]]:
@@ -112,10 +125,8 @@ def featurize(
         passes += 1
         # Texts are gone through more than once, but counted in the first turn.
         clean = cleaner if passes == 1 else cleaner.clean
-        return ((identifier, clean(text)) for identifier, text in stream_texts(texts))
+        return ((name, clean(content)) for name, content, _ in table.unique())
 
-    # A missing file is told before a model is loaded.
-    sample = [cleaner.clean(text) for _, text in islice(stream_texts(texts), SAMPLE)]
     chosen = load_scorer(
         scorer,
         max_tokens=max_tokens,
@@ -145,24 +156,35 @@ def featurize(
             progress=progress,
             labels_progress=lambda done, total: aside("encoding labels", done, total),
         )
-    typer.echo(
-        f"{out}: {done.texts} texts × {done.labels} labels; {done.scored_blocks} of {done.blocks} blocks scored now."
+    write_figures(
+        json,
+        {
+            "texts": done.texts,
+            "labels": done.labels,
+            "skipped": table.skipped,
+            "blocks": done.blocks,
+            "scored_now": done.scored_blocks,
+            "cut": done.cut,
+            "html": cleaner.stripped,
+            "not_english": cleaner.foreign,
+        },
     )
+    say(f"{out}: {done.texts} texts × {done.labels} labels; {done.scored_blocks} of {done.blocks} blocks scored now.")
+    if table.skipped:
+        say(f"{table.skipped} rows without a text were skipped.")
     if cleaner.stripped:
-        typer.echo(
-            f"{cleaner.stripped} texts are HTML, of which the text was read (--html keep reads the markup, too)."
-        )
+        say(f"{cleaner.stripped} texts are HTML, of which the text was read (--html keep reads the markup, too).")
     if cleaner.foreign and reads_english_only(chosen):
-        typer.echo(
+        say(
             f"{cleaner.foreign} texts do not look like English, which is all that '{scorer}' was trained on; for other "
             f"languages, there is --scorer {MULTILINGUAL}, or any multilingual sentence encoder on the hub, such as "
             f"intfloat/multilingual-e5-small."
         )
     if done.cut:
-        typer.echo(f"{done.cut} of {done.read} texts were cut at their end, which more --windows would read.")
+        say(f"{done.cut} of {done.read} texts were cut at their end, which more --windows would read.")
     if done.recall is not None:
         yes = "" if done.recall.entailed is None else f"{done.recall.entailed:.1%} of the labels that it entails and "
-        typer.echo(
+        say(
             f"On {done.recall.texts} texts scored in full, the {candidates} candidates hold {yes}"
             f"{done.recall.best:.1%} of the 5 best."
         )

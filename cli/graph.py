@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .outputs import check_output
+from .options import Json, Overwrite
 
 if TYPE_CHECKING:
     from bncl_pyg.graph import GraphStatistics, LabelVectors
@@ -60,7 +60,6 @@ def build(
     """Connect labels that mean alike (friends) and labels that are far apart (enemies)."""
     from bncl_pyg.corpus import LabelSet
     from bncl_pyg.errors import InputError
-    from bncl_pyg.graph import EMBEDDED, build_graph, check_options, embed_labels, graph_statistics, work_folder
     from bncl_pyg.persistence import check_free
 
     from .show import blocks_bar
@@ -69,6 +68,9 @@ def build(
         raise InputError("--percentiles and --neighbours exclude each other: give one of them.")
     check_free(out, "graph", overwrite=overwrite)
     label_set = LabelSet.read(labels)
+
+    from bncl_pyg.graph import EMBEDDED, build_graph, check_options, embed_labels, graph_statistics, work_folder
+
     if embeddings == EMBEDDED:  # which gives every label a vector, but takes its time
         with _flags_named():
             check_options(len(label_set), percentiles, hops, neighbours, max_neighbours, memory)
@@ -103,20 +105,25 @@ def build(
 def stats(
     graph: GraphFolder,
     hops: Annotated[int | None, typer.Option(min=1, help="Over how many hops; the graph's own if not given.")] = None,
-    json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write the numbers here too.")] = None,
+    json: Json = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Show how dense and how balanced the graph and its neighbourhoods are."""
+    from bncl_pyg.persistence import read_manifest
+
+    from .outputs import check_file, write_figures
+    from .show import console, table
+
+    check_file(json, graph, overwrite=overwrite)
+    read_manifest(graph, "graph", check_files=False)
+
     from bncl_pyg.graph import SignedLabelGraph, abbreviate, graph_statistics
-    from bncl_pyg.persistence import write_json
 
-    from .show import out, table
-
-    check_output(json, graph)
+    out = console()
     loaded = SignedLabelGraph.load(graph)
     with _flags_named():
         statistics = graph_statistics(loaded, hops)
-    if json is not None:
-        write_json(json, statistics.as_dict())
+    write_figures(json, statistics.as_dict())
     pairs = statistics.labels * (statistics.labels - 1) // 2
     out.print(
         f"{statistics.labels} labels, {pairs} pairs: {statistics.friends} friends, {statistics.enemies} enemies",
@@ -153,14 +160,25 @@ def stats(
 
 
 @app.command()
-def export(graph: GraphFolder, out: Annotated[Path, typer.Option(help="The .graphml file to write.")]) -> None:
+def export(
+    graph: GraphFolder,
+    out: Annotated[Path, typer.Option(help="The .graphml file to write; - is standard output.")],
+    overwrite: Overwrite = False,
+) -> None:
     """Write the graph as GraphML, for Gephi, Cytoscape or networkx."""
+    from bncl_pyg.persistence import read_manifest
+
+    from .outputs import STANDARD_OUTPUT, check_file, shown
+    from .show import say
+
+    check_file(out, graph, overwrite=overwrite)
+    read_manifest(graph, "graph", check_files=False)
+
     from bncl_pyg.graph import SignedLabelGraph
 
-    check_output(out, graph)
     loaded = SignedLabelGraph.load(graph)
-    loaded.write_graphml(out)
-    typer.echo(f"{out}: {loaded.num_nodes} nodes, {loaded.num_edges // 2} edges with sign and weight.")
+    loaded.write_graphml(Path("/dev/stdout") if out == STANDARD_OUTPUT else out)
+    say(f"{shown(out)}: {loaded.num_nodes} nodes, {loaded.num_edges // 2} edges with sign and weight.")
 
 
 @app.command()
@@ -168,14 +186,21 @@ def plot(
     graph: GraphFolder,
     out: Annotated[Path, typer.Option(help="The picture to write (.png, .svg or .pdf).")],
     most: Annotated[int, typer.Option(min=2, help="How many labels to draw at the most.")] = 60,
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw the graph: friends green and close together, enemies faint red."""
     from bncl_pyg.errors import InputError
-    from bncl_pyg.graph import SignedLabelGraph, plot_graph
+    from bncl_pyg.persistence import read_manifest
+
+    from .outputs import check_file
 
     if out.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError(f"{out}: the name of the picture must end in .png, .svg or .pdf.")
-    check_output(out, graph)
+    check_file(out, graph, overwrite=overwrite)
+    read_manifest(graph, "graph", check_files=False)
+
+    from bncl_pyg.graph import SignedLabelGraph, plot_graph
+
     loaded = SignedLabelGraph.load(graph)
     drawn = plot_graph(loaded, out, most)
     typer.echo(f"{out}: {drawn} of {loaded.num_nodes} labels.")

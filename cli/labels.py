@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .outputs import check_output
+from .options import Json, Overwrite, SkipEmpty, TextColumns
 
 app = typer.Typer(no_args_is_help=True, help="Check the labels before anything is scored.")
 
@@ -27,40 +27,50 @@ def check(
         Path | None,
         typer.Option(metavar="TEXTS", help="Texts that the labels are for: also say which labels no text comes near."),
     ] = None,
+    text: TextColumns = None,
+    skip_empty: SkipEmpty = False,
     template: Annotated[str, typer.Option(help="How a label becomes a hypothesis.")] = "This is about {}.",
     scorer: Annotated[
         str, typer.Option(metavar="NAME|FOLDER", help="The language model that reads labels and texts.")
     ] = "light",
-    json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write all findings here too.")] = None,
+    json: Json = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Say which labels a language model will not understand or not tell apart, and what would help."""
-    from bncl_pyg.corpus import LabelSet, stream_texts
+    from bncl_pyg.corpus import Columns, LabelSet, TextTable
+
+    from .outputs import check_file, write_figures
+    from .show import say
+
+    # All that can be wrong with files is told before torch is imported, which takes seconds.
+    check_file(json, labels, texts, overwrite=overwrite)
+    label_set = LabelSet.read(labels)
+    table = None if texts is None else TextTable(texts, Columns.of(text), skip_empty=skip_empty)
+    for _ in table or ():
+        pass  # a row that cannot be used is told now
+
     from bncl_pyg.label_check import check_labels
-    from bncl_pyg.persistence import write_json
     from bncl_pyg.scorers import load_scorer
 
-    check_output(json, labels, texts)
-    label_set = LabelSet.read(labels)
     reader: Any = load_scorer(scorer)
-    read = None if texts is None else (text for _, text in stream_texts(texts))
+    read = None if table is None else (content for _, content in table if content is not None)
     findings = check_labels(label_set, reader, read, template=template)
-    if json is not None:
-        write_json(json, {"labels": len(label_set), "findings": [finding.as_dict() for finding in findings]})
+    write_figures(json, {"labels": len(label_set), "findings": [finding.as_dict() for finding in findings]})
     _show(findings)
     counts = {name: sum(f.severity == level for f in findings) for level, name in _SEVERITIES.items()}
     listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    typer.echo(f"{labels}: {len(label_set)} labels, " + (f"findings: {listed}." if findings else "nothing to mend."))
+    say(f"{labels}: {len(label_set)} labels, " + (f"findings: {listed}." if findings else "nothing to mend."))
 
 
 def _show(findings: list[Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from .show import out
+    from .show import console
 
     if not findings:
         return
     shown = Table("", "what is wrong", "what would help")
     for finding in findings:
         shown.add_row(_SEVERITIES[finding.severity], escape(finding.problem), escape(finding.advice))
-    out.print(shown)
+    console().print(shown)

@@ -1,5 +1,6 @@
 """The `bncl` command: joins the groups and turns errors into one sentence and exit code 2."""
 
+import errno
 import logging
 import os
 import re
@@ -11,7 +12,7 @@ from typer.core import TyperGroup
 
 from bncl_pyg.errors import InputError
 
-from . import data, demo, evaluate, featurize, graph, labels, predict, train
+from . import classify, data, demo, evaluate, featurize, graph, labels, predict, train
 
 
 class _OneSentence(TyperGroup):
@@ -23,7 +24,8 @@ class _OneSentence(TyperGroup):
         except InputError as error:
             sentence = _with_options(str(error))
         except OSError as error:
-            if error.errno is None:
+            # Whoever read our output has gone: no fault of the input.
+            if error.errno in (None, errno.EPIPE):
                 raise
             sentence = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
         typer.echo(f"Error: {sentence}", err=True)
@@ -51,10 +53,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
     help="Multi-label text classification from label names.",
+    epilog="Exit codes: 0 done, 1 an error of ours, 2 the input or an option cannot be used (one sentence says what), "
+    "130 stopped by Ctrl-C.",
 )
 app.add_typer(data.app, name="data")
 app.add_typer(graph.app, name="graph")
 app.add_typer(labels.app, name="labels")
+app.command("classify")(classify.classify)
 app.command("featurize")(featurize.featurize)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
@@ -85,9 +90,10 @@ def _options(
     logger = logging.getLogger("bncl_pyg")
     logger.handlers = [handler]
     logger.setLevel(logging.WARNING if quiet else logging.INFO)
-    if quiet:
-        from .show import err
+    from .show import err, to_stdout
 
+    to_stdout()
+    if quiet:
         err.quiet = True
 
 

@@ -1,23 +1,54 @@
 """`bncl predict`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-TEXTS_AT_ONCE = 1024
-"""How many texts are read and answered before the next."""
+from .options import (
+    TABLE,
+    IdColumn,
+    Json,
+    Overwrite,
+    Precision,
+    TextColumns,
+    Threshold,
+    TopK,
+    Wide,
+    check_choice,
+)
+
+if TYPE_CHECKING:
+    from bncl_pyg.classify import Predicted
+    from bncl_pyg.corpus import TextTable
+    from bncl_pyg.features import Choice
+    from bncl_pyg.predictor import Predictor
 
 
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
     texts: Annotated[
+        Path, typer.Argument(metavar="FEATURES|TEXTS", help=f"The folder of scored texts, or a table ({TABLE}).")
+    ],
+    out: Annotated[
         Path,
-        typer.Argument(
-            metavar="FEATURES|TEXTS", help="The folder of scored texts, or a file of rows with id and text."
+        typer.Option(
+            help="Where to write the table with the columns that it has, and labels and probabilities; the ending says "
+            "in which format, and - is standard output."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Where to write a row a text (JSONL): id, labels, probabilities.")],
+    text: TextColumns = None,
+    identifier: IdColumn = None,
+    threshold: Threshold = None,
+    top_k: TopK = None,
+    precision: Precision = None,
+    wide: Wide = False,
+    skip_empty: Annotated[
+        bool, typer.Option("--skip-empty", help="Give rows without a text no label; they are an error otherwise.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    overwrite: Overwrite = False,
+    json: Json = None,
     scorer: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
     ] = None,
@@ -31,33 +62,114 @@ def predict(
 ) -> None:
     """Write the labels of texts, the most probable first.
 
-    Texts are read by the scorer that the model was trained with.
+    Texts are read by the scorer that the model was trained with, some at a time: a table may be of any length. All rows
+    are written, in their order.
     """
-    import numpy as np
+    from bncl_pyg.corpus import Columns, TextTable, check_new_table
+    from bncl_pyg.errors import InputError
+    from bncl_pyg.persistence import local_folder, read_manifest
 
-    from bncl_pyg.corpus import Corpus, TextCleaner
-    from bncl_pyg.features import read_features
-    from bncl_pyg.persistence import write_jsonl
+    from .outputs import check_file, check_output, shown, write_figures
+    from .show import say, to_stderr
+
+    # All that can be wrong with files is told before torch is imported, which takes seconds.
+    check_choice(threshold, precision)
+    check_output(out, model, texts)
+    check_file(json, model, texts, out, overwrite=overwrite)
+    read_manifest(local_folder(model, "a model"), "model", check_files=False)
+    table, rows = None, 0
+    if texts.is_dir():
+        if text or identifier or skip_empty or resume or wide:
+            raise InputError(f"{texts} holds features: --text, --id, --wide, --skip-empty and --resume are for tables.")
+        read_manifest(texts, "features", check_files=False)
+        check_new_table(out, overwrite=overwrite)
+    else:
+        table = TextTable(texts, Columns.of(text, identifier), skip_empty=skip_empty)
+        check_new_table(out, table.table, overwrite=overwrite or resume)
+        rows = sum(1 for _ in table)
+        if not rows:
+            raise InputError(f"{table.table.name} holds no text.")
+    if str(out) == "-":
+        to_stderr()
+
+    from bncl_pyg.classify import check_unfinished
+    from bncl_pyg.features import Choice
     from bncl_pyg.predictor import Predictor
 
-    from .outputs import check_output
+    check_unfinished(out, resume=resume, overwrite=overwrite)
+    choice = Choice(threshold, top_k, precision)
+    predictor = Predictor.load(model, scorer=scorer, device=device)
+    if table is None:
+        done = _predict_features(predictor, texts, out, choice, overwrite=overwrite)
+    else:
+        done = _predict_table(predictor, table, rows, out, choice, html, wide=wide, resume=resume, overwrite=overwrite)
+    write_figures(
+        json,
+        {
+            "rows": done.rows,
+            "skipped": done.skipped,
+            "without_label": done.without_label,
+            "labels": done.labels,
+            "expected_precision": done.expected_precision,
+            "threshold": done.threshold if threshold is None else threshold,
+        },
+    )
+    skipped = f", {done.skipped} without text were skipped" if done.skipped else ""
+    went_on = f" ({done.resumed} of them from an earlier run)" if done.resumed else ""
+    say(f"{shown(out)}: {done.rows} texts{went_on}, {done.without_label} of them without any label{skipped}.")
+    if done.threshold is not None:
+        reached = f"{done.threshold:.4f}" if done.threshold <= 1 else "more than any label has"
+        say(f"An expected precision of {precision:g} needs a threshold of {reached}.")
+
+
+def _predict_features(
+    predictor: "Predictor", features: Path, out: Path, choice: "Choice", *, overwrite: bool
+) -> "Predicted":
+    from bncl_pyg.classify import Predicted
+    from bncl_pyg.corpus import write_table
+    from bncl_pyg.features import read_features
+
+    loaded = read_features(features)
+    rows = list(predictor.rows(loaded, choice))
+    columns = ("id", "labels", "probabilities")
+    write_table(out, columns, rows, list_types={"labels": str, "probabilities": float}, overwrite=overwrite)
+    given = [share for row in rows for share in row["probabilities"]]
+    mean = sum(given) / len(given) if given else None
+    return Predicted(len(rows), 0, sum(not row["labels"] for row in rows), 0, len(given), mean)
+
+
+def _predict_table(
+    predictor: "Predictor",
+    table: "TextTable",
+    rows: int,
+    out: Path,
+    choice: "Choice",
+    html: Literal["auto", "strip", "keep"],
+    *,
+    wide: bool,
+    resume: bool,
+    overwrite: bool,
+) -> "Predicted":
+    from bncl_pyg.classify import predict_table
+    from bncl_pyg.corpus import TextCleaner
+
     from .show import texts_bar
 
-    check_output(out, model, texts)
-    predictor = Predictor.load(model, scorer=scorer, device=device)
-    given = Corpus.read(texts) if texts.is_file() else read_features(texts)
-    parts = [given]
-    if isinstance(given, Corpus):
-        given = Corpus(given.ids, tuple(map(TextCleaner(html).clean, given.texts)))
-        starts = range(0, max(len(given), 1), TEXTS_AT_ONCE)
-        parts = [given.rows(np.arange(start, min(start + TEXTS_AT_ONCE, len(given)))) for start in starts]
-    rows = []
-    with texts_bar("predicting") as (start, progress, _):
-        start(len(given), 0)
-        for part in parts:
-            for row in predictor.rows(part):
-                rows.append(row)
-                progress(1)
-    write_jsonl(out, iter(rows))
-    without = sum(not row["labels"] for row in rows)
-    typer.echo(f"{out}: {len(rows)} texts, {without} of them without any label.")
+    try:
+        with texts_bar("predicting") as (start, progress, _):
+            start(rows, 0)
+            return predict_table(
+                predictor,
+                table,
+                out,
+                choice=choice,
+                wide=wide,
+                cleaner=TextCleaner(html),
+                resume=resume,
+                overwrite=overwrite,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        if str(out) != "-":
+            typer.echo("Stopped; the same command with --resume goes on.", err=True)
+        raise typer.Exit(130) from None

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -16,6 +18,40 @@ if TYPE_CHECKING:
 
 out = Console()
 err = Console(stderr=True)
+_shown_on = {"stderr": False}
+"""Whether what is said goes to standard error, since standard output holds a file."""
+
+
+def to_stdout() -> None:
+    """Let what is said go to standard output, as it does at first."""
+    _shown_on["stderr"] = False
+
+
+def to_stderr() -> None:
+    """Let what is said go to standard error: standard output holds a file."""
+    _shown_on["stderr"] = True
+
+
+def say(sentence: str) -> None:
+    """Print a sentence as it is."""
+    typer.echo(sentence, err=_shown_on["stderr"])
+
+
+def console() -> Console:
+    """Return where tables are printed."""
+    return err if _shown_on["stderr"] else out
+
+
+def examples(rows: "Sequence[tuple[str, Sequence[str], Sequence[float]]]") -> None:
+    """Print some texts, each with its labels and how probable they are."""
+    from rich.text import Text
+
+    for text, labels, probabilities in rows:
+        given = ", ".join(f"{name} {share:.2f}" for name, share in zip(labels, probabilities, strict=True)) or "none"
+        line = Text(" ".join(text.split()))
+        line.truncate(max(console().width - 4, 20), overflow="ellipsis")
+        console().print(Text("  ") + line, highlight=False, soft_wrap=True)
+        console().print(Text(f"    → {given}"), highlight=False, soft_wrap=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -24,8 +60,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
     for place, column in enumerate(columns):
         shown.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
     for row in rows:
-        shown.add_row(*(f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row))
-    out.print(shown)
+        # A label's name may have brackets, which are no markup.
+        shown.add_row(*(f"{cell:.4f}" if isinstance(cell, float) else escape(str(cell)) for cell in row))
+    console().print(shown)
 
 
 def metrics_table(title: str, rows: "Mapping[str, Metrics]") -> None:
@@ -92,6 +129,23 @@ def texts_bar(
             lambda texts: bar.update(tasks[doing], advance=texts),
             aside,
         )
+
+
+@contextmanager
+def stages_bar() -> "Iterator[Callable[[str, int, int], None]]":
+    """Show a bar for each thing that is done, one below the other; yield what to call with how far it is."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def advance(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield advance
 
 
 _STAGES = {

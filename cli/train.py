@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from .options import IdColumn, Json, LabelsColumn, TextColumns
+
 if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
     from bncl_pyg.priors import Priors
@@ -37,8 +39,12 @@ def train(
         ),
     ] = None,
     annotated: Annotated[
-        Path | None, typer.Option(metavar="TEXTS", help="Annotated texts: rows with id, text, labels.")
+        Path | None,
+        typer.Option(metavar="TEXTS", help="A table of annotated texts, found by id among the scored ones."),
     ] = None,
+    text: TextColumns = None,
+    identifier: IdColumn = None,
+    labels_column: LabelsColumn = None,
     annotations: Annotated[
         int | None, typer.Option(min=1, help="Draw this many of the annotated texts; all, if not given.")
     ] = None,
@@ -58,36 +64,49 @@ def train(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an unfinished training.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model if it is there.")] = False,
+    json: Json = None,
 ) -> None:
     """Train a classifier on scored texts.
 
     With all recipes but default, training that is stopped goes on where it was when the same command is given
     again, and ends in the same model.
     """
-    from bncl_pyg.corpus import Corpus
+    from bncl_pyg.corpus import Columns, Corpus, LabelSet
     from bncl_pyg.errors import InputError
-    from bncl_pyg.estimator import BNCLClassifier
-    from bncl_pyg.features import read_features
-    from bncl_pyg.graph import SignedLabelGraph
-    from bncl_pyg.persistence import check_free
+    from bncl_pyg.persistence import check_free, read_manifest
     from bncl_pyg.priors import Priors
-    from bncl_pyg.training import Annotated as AnnotatedTexts
-    from bncl_pyg.training import find_recipe
 
-    from .show import training_bar
+    from .outputs import check_file, write_figures
+    from .show import say, training_bar
 
+    # All that can be wrong with files is told before torch is imported, which takes seconds.
     check_free(out, "model", overwrite=overwrite)
+    given_priors = None if priors is None or priors == AUTO else Path(priors)
+    check_file(json, features, graph, given_priors, annotated, overwrite=overwrite)
     if annotations is not None and annotated is None:
         raise InputError(
             "There are no annotated texts to draw from: add --annotated TEXTS, or leave --annotations out."
         )
+    read_manifest(features, "features", check_files=False)
+    if graph is not None:
+        read_manifest(graph, "graph", check_files=False)
+    labels = LabelSet.read(features / "labels.jsonl")
+    known = None if given_priors is None else Priors.read(given_priors, labels)
+    columns = Columns.of(text, identifier, labels_column)
+    corpus = None if annotated is None else Corpus.read(annotated, labels, columns)
+
+    from bncl_pyg.estimator import BNCLClassifier
+    from bncl_pyg.features import read_features
+    from bncl_pyg.graph import SignedLabelGraph
+    from bncl_pyg.training import Annotated as AnnotatedTexts
+    from bncl_pyg.training import find_recipe
+
     given = {"epochs": epochs, "sharpness": sharpness}
     chosen = find_recipe(recipe, **{name: value for name, value in given.items() if value is not None})
     loaded = read_features(features)
-    known = None if priors is None or priors == AUTO else Priors.read(Path(priors), loaded.labels)
     texts = None
-    if annotated is not None:
-        texts = AnnotatedTexts.among(Corpus.read(annotated, loaded.labels), loaded.ids)
+    if corpus is not None:
+        texts = AnnotatedTexts.among(corpus, loaded.ids)
         if annotations is not None:
             texts = texts.drawn(chosen.draw(len(texts), annotations, seed))
     own_graph = None if graph is None else SignedLabelGraph.load(graph)
@@ -111,7 +130,21 @@ def train(
     count, last = len(classifier.annotated_), classifier.log_[-1]
     texts_shown = f"{len(loaded)} texts, {count} of them annotated" if count else f"{len(loaded)} texts"
     loss = f", {last.number} epochs, last loss {last.figures['loss']:.4g}" if "loss" in last.figures else ""
-    typer.echo(f"{out}: trained {classifier.setting_} on {texts_shown}, recipe {chosen.name}{loss}.")
+    priors_now = classifier.priors_
+    write_figures(
+        json,
+        {
+            "model": str(out),
+            "setting": str(classifier.setting_),
+            "recipe": chosen.name,
+            "texts": len(loaded),
+            "annotated": count,
+            "cardinality": priors_now.cardinality,
+            "prevalence": dict(zip(loaded.labels.names, priors_now.shares.tolist(), strict=True)),
+            **last.figures,
+        },
+    )
+    say(f"{out}: trained {classifier.setting_} on {texts_shown}, recipe {chosen.name}{loss}.")
     if tried := [step for step in classifier.log_ if step.what.startswith("graph ")]:
         figures = "; ".join(
             f"{step.what.removeprefix('graph ')}: {name} {value:.4g}"
@@ -119,9 +152,9 @@ def train(
             for name, value in step.figures.items()
         )
         low, high = classifier.graph_.provenance["percentiles"]
-        typer.echo(f"Chosen for the label graph: percentiles {low:g}/{high:g} (on held-out texts {figures}).")
+        say(f"Chosen for the label graph: percentiles {low:g}/{high:g} (on held-out texts {figures}).")
     if known is None or not known.is_exact:
-        typer.echo(f"Estimated: {_shown(classifier.priors_, loaded.labels)}.")
+        say(f"Estimated: {_shown(classifier.priors_, loaded.labels)}.")
 
 
 def _shown(known: "Priors", labels: "LabelSet") -> str:

@@ -40,6 +40,32 @@ def test_it_predicts_like_scikit_learn(fitted: BNCLClassifier, features: Feature
     assert not hasattr(clone(fitted), "model_")
 
 
+def test_names_by_a_rule_of_ones_own(fitted: BNCLClassifier, features: Features) -> None:
+    shares, names = fitted.predict_proba(features), fitted.classes_
+    given = fitted.predict_labels(features, threshold=0.4)
+    assert [set(row) for row in given] == [set(names[row >= np.float32(0.4)]) for row in shares]
+    assert all(len(row) == 2 for row in fitted.predict_labels(features, top_k=2))
+    assert [row[0] for row in fitted.predict_labels(features, top_k=1)] == names[shares.argmax(axis=1)].tolist()
+    wanted = float(np.sort(shares, axis=None)[-20:].mean())
+    strict = fitted.predict_labels(features, precision=wanted)
+    places = {name: place for place, name in enumerate(names)}
+    kept = [shares[row, places[name]] for row, labels in enumerate(strict) for name in labels]
+    assert len(kept) >= 20
+    assert np.mean(kept) >= wanted - 1e-5
+    assert len(kept) < sum(len(row) for row in fitted.predict_labels(features, precision=wanted - 0.1))
+    with pytest.raises(InputError, match="top_k must be a whole number"):
+        fitted.predict_labels(features, top_k=0)
+
+
+def test_three_lines_from_a_data_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    words = ["The gold price rose", "A poor wheat harvest", "The bank raised its interest rate"]
+    frame = pandas.DataFrame({"text": [f"{words[row % 3]} in week {row}." for row in range(45)]}, index=range(7, 52))
+    classifier = BNCLClassifier(["gold", "wheat", "interest rates"], scorer="fast").fit(frame["text"])
+    frame["labels"] = classifier.predict_labels(frame["text"], top_k=1)
+    assert frame["labels"].tolist()[:3] == [["gold"], ["wheat"], ["interest rates"]]
+
+
 def test_it_beats_the_scores_it_started_from(fitted: BNCLClassifier, features: Features, corpus: Corpus) -> None:
     found = evaluate_classifier(fitted, features, corpus)
     assert found.metrics.miF1 > found.baselines["zero-shot"].miF1 + 0.05

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bncl_pyg.corpus.rows import Row, read_lines, read_rows
 from bncl_pyg.corpus.sentences import split_sentences
+from bncl_pyg.corpus.tables import Row, Table, read_lines
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import write_jsonl
 
@@ -79,20 +79,25 @@ class LabelSet:
 
     @classmethod
     def read(cls, path: Path) -> "LabelSet":
-        """Read `{"label", "description", "synonyms"}` rows (JSONL, CSV, Parquet), or a `.txt` file with a name a line.
+        """Read a table with the columns `label`, `description` and `synonyms`, or a `.txt` file with a name a line.
 
-        A label without a description is described by its name. Synonyms are a list of strings, in a CSV cell with
+        A `.json` file may also hold a list of names, or an object from name to description. A label without a
+        description is described by its name. Synonyms are a list of strings, in a cell that holds no list with
         semicolons between; they may be missing.
         """
         entries: list[tuple[int, str, str, tuple[str, ...]]]
-        if path.suffix == ".txt":
+        if Path(path.name.removesuffix(".gz").removesuffix(".zst")).suffix == ".txt":
             if not path.is_file():
                 raise InputError(f"{path} does not exist.")
-            entries = [(number, line.strip(), line.strip(), ()) for number, line in read_lines(path)]
+            lines_read = read_lines(path, detect=True)
+            entries = [(number, line.strip(), line.strip(), ()) for number, line in lines_read]
         else:
-            entries = [
-                (row.line, row.string("label"), _description(row), _synonyms(row)) for row in read_rows(path, ".txt, ")
-            ]
+            if (plain := _plain_json(path)) is not None:
+                return cls.of(plain)
+            table = Table(path, ".txt, ")
+            if table.columns:
+                table.check_column("label")
+            entries = [(row.line, row.string("label").strip(), _description(row), _synonyms(row)) for row in table]
         if not entries:
             raise InputError(f"{path} holds no label.")
         lines: dict[str, int] = {}
@@ -208,9 +213,23 @@ def digest(parts: Iterable[str]) -> str:
     return total.hexdigest()
 
 
+def _plain_json(path: Path) -> Any:
+    """Return the labels of a `.json` file that are no table: a list of names, or an object from name to description."""
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError:
+        return None  # the table says on which line
+    if isinstance(content, list):
+        return content if content and all(isinstance(name, str) for name in content) else None
+    # One JSON line is an object, too.
+    return content if isinstance(content, dict) and "label" not in content else None
+
+
 def _description(row: Row) -> str:
     given = row.fields.get("description")
-    return row.string("label") if given is None or given == "" else row.string("description")
+    return row.string("label").strip() if given is None or given == "" else row.string("description")
 
 
 def _synonyms(row: Row) -> tuple[str, ...]:

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
+from bncl_pyg.corpus.columns import Columns, TextTable
 from bncl_pyg.corpus.labels import LabelSet
-from bncl_pyg.corpus.rows import Row, read_rows
+from bncl_pyg.corpus.tables import Row
 from bncl_pyg.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Corpus:
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
-    annotations: csr_array | None = None
+    annotations: "csr_array | None" = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -67,39 +70,39 @@ class Corpus:
         return cls(tuple(places), content)
 
     @classmethod
-    def read(cls, path: Path, labels: LabelSet | None = None) -> "Corpus":
-        """Read `{"id", "text", "labels"}` rows (JSONL, CSV, Parquet).
+    def read(
+        cls,
+        path: Path,
+        labels: LabelSet | None = None,
+        columns: Columns | None = None,
+        *,
+        skip_empty: bool = False,
+    ) -> "Corpus":
+        """Read a table (CSV, TSV, JSON lines, a JSON array, Parquet, Excel).
 
-        With `labels`, every row must say which of them it has (perhaps none); without, that field is not looked at.
+        Args:
+            path: the file, or "-" for standard input.
+            labels: with these, every row must say which of them it has (perhaps none); without, that is not looked at.
+            columns: which columns hold what; `id`, `text` and `labels`, if not given.
+            skip_empty: leave out rows without a text, which are an error otherwise.
         """
-        ids: dict[str, int] = {}
+        table = TextTable(path, columns, labels=labels is not None, skip_empty=skip_empty)
+        ids: list[str] = []
         texts: list[str] = []
-        columns: list[list[int]] = []
-        for row in read_rows(path):
-            identifier = row.identifier("id")
-            if identifier in ids:
-                row.fail(f"id '{identifier}' is given twice (first on line {ids[identifier]}).")
-            ids[identifier] = row.line
-            texts.append(row.string("text"))
+        places: list[list[int]] = []
+        for identifier, text, row in table.unique():
+            ids.append(identifier)
+            texts.append(text)
             if labels is not None:
-                columns.append(_columns(row, labels))
-        if not ids:
-            raise InputError(f"{path} holds no text.")
-        annotations = None if labels is None else annotation_matrix(columns, len(labels))
+                places.append(label_places(row, labels, table.columns.labels))
+        annotations = None if labels is None else annotation_matrix(places, len(labels))
         return cls(tuple(ids), tuple(texts), annotations)
 
 
-def stream_texts(path: Path) -> Iterator[tuple[str, str]]:
+def stream_texts(path: Path, columns: Columns | None = None, *, skip_empty: bool = False) -> Iterator[tuple[str, str]]:
     """Yield (id, text) row by row, so that texts need not fit in memory; ids are checked to be unique."""
-    lines: dict[str, int] = {}
-    for row in read_rows(path):
-        identifier = row.identifier("id")
-        if identifier in lines:
-            row.fail(f"id '{identifier}' is given twice (first on line {lines[identifier]}).")
-        lines[identifier] = row.line
-        yield identifier, row.string("text")
-    if not lines:
-        raise InputError(f"{path} holds no text.")
+    for identifier, text, _ in TextTable(path, columns, skip_empty=skip_empty).unique():
+        yield identifier, text
 
 
 def rows_of(wanted: Sequence[str], ids: Sequence[str], source: str) -> NDArray[np.int64]:
@@ -111,21 +114,25 @@ def rows_of(wanted: Sequence[str], ids: Sequence[str], source: str) -> NDArray[n
     return np.array([places[identifier] for identifier in wanted], dtype=np.int64)
 
 
-def annotation_matrix(columns: Sequence[Sequence[int]], labels: int) -> csr_array:
+def annotation_matrix(columns: Sequence[Sequence[int]], labels: int) -> "csr_array":
     """Return a boolean matrix, (texts, labels), from each text's label columns."""
+    # It takes longer to import than a wrong file to be told.
+    from scipy.sparse import csr_array
+
     starts = np.cumsum([0, *(len(row) for row in columns)])
     flat = np.array([column for row in columns for column in row], dtype=np.int64)
     return csr_array((np.ones(len(flat), dtype=bool), flat, starts), shape=(len(columns), labels))
 
 
-def _columns(row: Row, labels: LabelSet) -> list[int]:
-    columns = set()
-    for name in row.strings("labels"):
+def label_places(row: Row, labels: LabelSet, column: str) -> list[int]:
+    """Return which labels a row has, ascending; raise an error that names one that there is not."""
+    places = set()
+    for name in row.strings(column):
         try:
-            columns.add(labels.place(name))
+            places.add(labels.place(name))
         except KeyError:
-            row.fail(f"field 'labels': {labels.unknown(name)}")
-    return sorted(columns)
+            row.fail(f"field '{column}': {labels.unknown(name)}")
+    return sorted(places)
 
 
 def _one_dimension(name: str, values: Any) -> Iterable[Any]:

@@ -1,18 +1,21 @@
 """The scored texts: scores, vectors and words, the pairs that they are of, and their store on disk."""
 
+from bncl_pyg.features.choice import Choice, ExpectedPrecision
 from bncl_pyg.features.features import Features
 from bncl_pyg.features.featurize import featurize
 from bncl_pyg.features.lsa import LSA, TextInputs
 from bncl_pyg.features.pairs import AllPairs, Candidates, PairBlock, Pairs, all_pairs, pairs_of, reachable, row_blocks
 from bncl_pyg.features.predictions import Predictions, sparse_matrix
 from bncl_pyg.features.score import score_texts
-from bncl_pyg.features.store import read_features, write_features
+from bncl_pyg.features.store import read_features, text_hash, write_features
 from bncl_pyg.features.words import word_counts
 
 __all__ = [
     "LSA",
     "AllPairs",
     "Candidates",
+    "Choice",
+    "ExpectedPrecision",
     "Features",
     "PairBlock",
     "Pairs",
@@ -26,6 +29,7 @@ __all__ = [
     "row_blocks",
     "score_texts",
     "sparse_matrix",
+    "text_hash",
     "word_counts",
     "write_features",
 ]

@@ -1,5 +1,6 @@
 """The scored texts: what a natural language inference model says of every (text, label)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -127,6 +128,24 @@ class Features:
         views = {name: scores[:, rows] for name, scores in self.parts.items()}
         ids = self.ids[rows] if isinstance(rows, slice) else tuple(self.ids[place] for place in rows)
         return replace(self, ids=ids, parts=views, **parts)
+
+    def take(self, rows: Sequence[int], ids: Sequence[str], labels: LabelSet) -> "Features":
+        """Return some of the texts under other ids, a row perhaps twice, with some of the labels in another order."""
+        if self.candidates is not None:
+            raise InputError("Of features that hold candidates, no labels can be taken.")
+        places, columns = torch.tensor(rows, dtype=torch.int64), [self.labels.place(name) for name in labels.names]
+        same = columns == list(range(len(self.labels)))
+        return replace(
+            self,
+            ids=tuple(ids),
+            labels=labels,
+            entailment=self.entailment[places][:, columns],
+            contradiction=self.contradiction[places][:, columns],
+            vectors=None if self.vectors is None else self.vectors[places],
+            words=None if self.words is None else self.words[places.numpy()],
+            label_tensors=self.label_tensors if same else {},
+            parts={name: scores[:, places][:, :, columns] for name, scores in self.parts.items()},
+        )
 
     def other_candidates(self, trained: int) -> str:
         """Return a sentence: a model was trained with so many labels a text, and these are more or fewer."""

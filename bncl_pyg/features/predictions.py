@@ -1,13 +1,16 @@
 """What a model says of texts: decisions, probabilities and scores, of all labels or of each text's candidates."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
+
+from bncl_pyg.features.choice import Choice
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,16 @@ class Predictions:
             candidates,
         )
 
+    def chosen(self, choice: Choice) -> "Predictions":
+        """Return the same with decisions by somebody's own rule; by the model's, where there is none."""
+        if choice.is_models_own:
+            return self
+        return replace(self, decisions=choice.decisions(self.probabilities))
+
+    def names(self, names: Sequence[str]) -> list[list[str]]:
+        """Return the names of each text's labels, the most probable first."""
+        return [[names[place] for place in places] for places, _ in self.each()]
+
     def indicator(self) -> Any:
         """Return the decisions as scikit-learn has them: boolean, (texts, labels), sparse with candidates."""
         return self._matrix(self.decisions)
@@ -72,14 +85,33 @@ class Predictions:
         columns = places if self.candidates is None else self.candidates[text, places]
         return columns, self.probabilities[text, places]
 
+    def all_best_first(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the same of all texts, one after the other: where each text's begin, labels and probabilities.
+
+        Shapes:
+            starts (texts + 1,), labels and probabilities (predicted labels of all texts,).
+        """
+        texts, places = self.decisions.nonzero(as_tuple=True)
+        order = torch.from_numpy(np.lexsort((-self.probabilities[texts, places].numpy(), texts.numpy())))
+        texts, places = texts[order], places[order]
+        counts = torch.bincount(texts, minlength=len(self))
+        starts = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+        columns = places if self.candidates is None else self.candidates[texts, places]
+        return starts, columns, self.probabilities[texts, places]
+
+    def each(self) -> Iterator[tuple[list[int], list[float]]]:
+        """Yield the labels of each text, the most probable first, and their probabilities."""
+        starts, columns, shares = (values.tolist() for values in self.all_best_first())
+        for start, end in pairwise(starts):
+            yield columns[start:end], shares[start:end]
+
     def rows(self, ids: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield `{"id", "labels", "probabilities"}` for each text, the most probable label first."""
-        for row, identifier in enumerate(ids):
-            places, probabilities = self.best_first(row)
+        for identifier, (places, shares) in zip(ids, self.each(), strict=True):
             yield {
                 "id": identifier,
-                "labels": [names[place] for place in places.tolist()],
-                "probabilities": [round(share, 4) for share in probabilities.tolist()],
+                "labels": [names[place] for place in places],
+                "probabilities": [round(share, 4) for share in shares],
             }
 
     def _matrix(self, values: Tensor) -> Any:

@@ -48,7 +48,7 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     A link stays a link: what it points to is replaced. A device, a pipe or an open stream such as /dev/stdout is
     written to, never replaced.
     """
-    if _is_stream(path):
+    if is_stream(path):
         _append(path, write)
         return
     path = path.resolve() if path.is_symlink() else path
@@ -67,10 +67,22 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     sync(path.parent)
 
 
-def _is_stream(path: Path) -> bool:
+def check_new_file(path: Path, *, overwrite: bool) -> None:
+    """Raise unless a file can be written: none is there, it may be replaced, or it is a device or a pipe."""
+    if is_stream(path):
+        return
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, but a file is to be written here.")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} already exists; choose another name, or replace it with overwrite=True.")
+
+
+def is_stream(path: Path) -> bool:
     """Return whether a path is a device, a pipe, or leads to a stream of a process."""
     steps = path.absolute()
     for _ in range(MAX_LINKS):
+        # Not resolved, which would follow /proc/self/fd/1 to its end; but "/dev/../proc/…" is in /proc.
+        steps = Path(os.path.normpath(steps))
         # /dev/stdout leads to /proc/self/fd/1, and that to whatever the shell has opened, which may be a plain file.
         if steps.is_relative_to("/proc") or steps.is_relative_to("/dev/fd"):
             return True

@@ -68,6 +68,16 @@ def check_free(path: Path, kind: str, *, overwrite: bool) -> None:
     _manifest_of_kind(path, kind)
 
 
+def check_own_folder(path: Path, kind: str) -> None:
+    """Raise unless `path` is absent, an empty folder, or a folder of this kind, which may then be gone on with."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is there and is no folder, but a {kind} folder is one; choose another name.")
+    if (path / MANIFEST).exists():
+        read_manifest(path, kind, check_files=False)
+    elif path.exists() and any(not file.name.startswith(".") for file in path.iterdir()):
+        raise InputError(f"{path} is not empty and is no bncl {kind} folder; choose another name.")
+
+
 def write_manifest(folder: Path, kind: str, content: Mapping[str, Any], files: Mapping[str, str] | None = None) -> None:
     """Write the manifest that says what a folder is; call it when every other file is there.
 

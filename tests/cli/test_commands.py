@@ -108,6 +108,7 @@ def test_the_whole_way_in_three_settings(bncl: Bncl, folder: Path, recipe: str) 
             folder / "texts.jsonl",
             "--json",
             folder / "e.json",
+            "--overwrite",
         )
         assert found.exit_code == 0, found.output
         content = json.loads((folder / "e.json").read_text())
@@ -339,7 +340,7 @@ def test_priors_that_disagree_are_said(bncl: Bncl, folder: Path) -> None:
 def test_bad_use_of_eval_and_predict_is_one_sentence(bncl: Bncl, folder: Path) -> None:
     assert train(bncl, folder).exit_code == 0
     words = [folder / "model", folder / "features"]
-    refused(bncl("eval", *words, "--truth", folder / "labels.jsonl"), "line 1: field 'id' is missing")
+    refused(bncl("eval", *words, "--truth", folder / "labels.jsonl"), "has no column 'text'; its columns are")
     refused(bncl("predict", folder / "nope", folder / "features", "--out", folder / "o"), "nope does not exist")
     refused(
         bncl("predict", folder / "model", folder / "texts.jsonl", "--out", folder / "o"),
@@ -361,7 +362,7 @@ def split(folder: Path, features: Features) -> Path:
 
 def evaluate(bncl: Bncl, folder: Path, model: str, *more: object) -> Result:
     words = ["eval", folder / model, folder / "test-features", "--truth", folder / "test.jsonl"]
-    return bncl(*words, "--json", folder / "e.json", *more)
+    return bncl(*words, "--json", folder / "e.json", "--overwrite", *more)
 
 
 def test_eval_shows_the_baselines_beside_the_model(bncl: Bncl, split: Path) -> None:
@@ -526,7 +527,17 @@ def test_from_texts_to_predictions(bncl: Bncl, folder: Path) -> None:
         done = bncl("predict", folder / "m", source, "--out", folder / f"{number}.jsonl")
         assert done.exit_code == 0, done.output
         assert "another scorer" not in done.stderr
-    assert (folder / "0.jsonl").read_text() == (folder / "1.jsonl").read_text()
+    from_texts, from_features = (
+        [json.loads(line) for line in (folder / f"{number}.jsonl").read_text().splitlines()] for number in range(2)
+    )
+    given = [json.loads(line) for line in texts.read_text().splitlines()]
+    for row, same, was in zip(from_texts, from_features, given, strict=True):
+        assert {**row, "predicted_labels": None, "predicted_probabilities": None} == {
+            **was,
+            "predicted_labels": None,
+            "predicted_probabilities": None,
+        }
+        assert (row["predicted_labels"], row["predicted_probabilities"]) == (same["labels"], same["probabilities"])
 
 
 def test_candidates_say_what_they_cost(bncl: Bncl, folder: Path) -> None:

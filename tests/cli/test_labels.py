@@ -70,7 +70,7 @@ def test_bad_input_is_one_sentence(bncl: Bncl, write: Callable[..., Path], tmp_p
     for words, sentence in (
         ([tmp_path / "no.txt"], "no.txt does not exist"),
         ([labels, "--template", "about"], "exactly once"),
-        ([labels, "--texts", write("t.jsonl", [{"id": 1}])], "line 1: field 'text' is missing"),
+        ([labels, "--texts", write("t.jsonl", [{"id": 1}])], "has no column 'text'; its columns are: id"),
         ([labels, "--json", labels], "is what this command reads"),
     ):
         result = bncl(*words)

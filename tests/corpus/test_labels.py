@@ -19,8 +19,10 @@ def test_rows_and_plain_names(write: Write) -> None:
 
 
 def test_a_format_that_cannot_be_told_is_named_with_those_that_can(write: Write) -> None:
-    with pytest.raises(InputError, match=r"l\.tsv: .* must end in \.txt, \.jsonl, \.jsonl\.gz, \.csv or \.parquet\."):
-        LabelSet.read(write("l.tsv", "acq"))
+    with pytest.raises(InputError, match=r"l\.doc: .* must end in \.txt, \.csv, \.tsv, \.jsonl, \.json \(each"):
+        LabelSet.read(write("l.doc", "acq"))
+    with pytest.raises(InputError, match=r"l\.csv has no column 'label'; its columns are: acq"):
+        LabelSet.read(write("l.csv", "acq"))
 
 
 def test_round_trip_and_digest(labels: LabelSet, tmp_path: Path) -> None:
@@ -35,7 +37,7 @@ def test_round_trip_and_digest(labels: LabelSet, tmp_path: Path) -> None:
     ("content", "message"),
     [
         ([{"label": "a"}, {"label": "b"}, {"label": "a"}], "line 3: label 'a' is given twice (first on line 1)"),
-        ([{"description": "x"}], "line 1: field 'label' is missing"),
+        ([{"description": "x"}], "has no column 'label'; its columns are: "),
         ([{"label": "a", "description": 3}], "line 1: field 'description' must be a string"),
         ([], "holds no label"),
     ],

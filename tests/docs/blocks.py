@@ -1,15 +1,15 @@
-"""Blocks of code in Markdown pages, and how they are run: Python in one namespace a page, `bncl` through the real command."""
+"""Blocks of code in Markdown pages, and how they are run: Python in a namespace a page, `bncl` as the real command."""
 
 import re
 import shlex
 import shutil
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
 from bncl_cli.main import app
+from typer.testing import CliRunner
 
 BLOCK = re.compile(r"^(?P<before>[^\n]*)\n+```(?P<kind>\w+)\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: (?P<reason>.+) -->")
@@ -61,7 +61,7 @@ def run_shell(block: Block) -> None:
 
 def _make_room(words: list[str]) -> None:
     """Remove what a command is to write, where an earlier block of the page wrote it."""
-    for option, value in zip(words, words[1:], strict=False):
+    for option, value in pairwise(words):
         if option == "--out":
             target = Path(value)
             shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)

@@ -7,7 +7,17 @@ import torch
 from safetensors.torch import save_file
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.persistence import new_folder, read_json, write_bytes, write_file, write_json, write_manifest
+from bncl_pyg.persistence import (
+    check_new_file,
+    check_own_folder,
+    is_stream,
+    new_folder,
+    read_json,
+    write_bytes,
+    write_file,
+    write_json,
+    write_manifest,
+)
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
@@ -93,3 +103,54 @@ def test_the_umask_decides_who_may_read(tmp_path: Path) -> None:
         os.umask(before)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "f").rglob("*")}
     assert modes == {"inner": 0o750, "x.safetensors": 0o640, "manifest.json": 0o640}
+
+
+def test_streams_are_told_from_files_by_whatever_way_they_are_named(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    for way in ("/dev/stdout", "/proc/self/fd/1", "/dev/../proc/self/fd/1", "/dev/fd/1", "/dev/null"):
+        assert is_stream(Path(way)), way
+        link.symlink_to(way)
+        assert is_stream(link), way
+        link.unlink()
+    link.symlink_to("../../../../../../../../../proc/self/fd/1")
+    assert is_stream(link)
+    assert not is_stream(tmp_path / "new")
+    assert not is_stream(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices, and only root could replace one")
+def test_a_device_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    device, link = tmp_path / "null", tmp_path / "link"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("no devices can be made here")
+    link.symlink_to(device)
+    for path in (device, link):
+        check_new_file(path, overwrite=False)
+        try:
+            write_bytes(path, b"gone")
+        except PermissionError:
+            pytest.skip("devices cannot be opened here")
+    assert stat.S_ISCHR(device.stat().st_mode)
+    assert link.is_symlink()
+
+
+def test_what_is_there_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    check_new_file(path, overwrite=False)
+    path.write_text("mine")
+    with pytest.raises(InputError, match="already exists; choose another name, or replace it with overwrite=True"):
+        check_new_file(path, overwrite=False)
+    check_new_file(path, overwrite=True)
+    with pytest.raises(InputError, match="is a folder"):
+        check_new_file(tmp_path, overwrite=True)
+
+
+def test_a_folder_of_ones_own_is_new_empty_or_of_the_kind(tmp_path: Path) -> None:
+    check_own_folder(tmp_path / "new", "work")
+    check_own_folder(tmp_path, "work")
+    write_manifest(tmp_path, "work", {}, {})
+    check_own_folder(tmp_path, "work")
+    with pytest.raises(InputError, match="is a bncl work folder, but a graph folder is needed"):
+        check_own_folder(tmp_path, "graph")
