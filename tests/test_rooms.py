@@ -30,6 +30,7 @@ ROOMS = (
     "sparse",
     "features",
     "graph",
+    "explanation",
     "nn",
     "training",
     "predictor",

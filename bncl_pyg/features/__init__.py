@@ -7,7 +7,7 @@ from bncl_pyg.features.pairs import AllPairs, Candidates, PairBlock, Pairs, all_
 from bncl_pyg.features.predictions import Predictions, sparse_matrix
 from bncl_pyg.features.score import score_texts
 from bncl_pyg.features.store import read_features, write_features
-from bncl_pyg.features.words import word_counts
+from bncl_pyg.features.words import word_counts, word_spans
 
 __all__ = [
     "LSA",
@@ -27,5 +27,6 @@ __all__ = [
     "score_texts",
     "sparse_matrix",
     "word_counts",
+    "word_spans",
     "write_features",
 ]

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
+from bncl_pyg.explanation import Account, ExplainedText
 from bncl_pyg.features import Features, Predictions
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.priors import Priors
@@ -35,6 +36,7 @@ from bncl_pyg.training.annotated import Annotated, draw
 from bncl_pyg.training.checkpoint import Checkpoint, fingerprint
 from bncl_pyg.training.config import to_config
 from bncl_pyg.training.estimation import PriorEstimation
+from bncl_pyg.training.paper_explanation import explain_paper
 from bncl_pyg.training.recipe import Progress
 from bncl_pyg.training.self_training import SelfTraining
 from bncl_pyg.training.trainer import Trainer, TrainingNumbers
@@ -197,6 +199,10 @@ class PaperModel(torch.nn.Module):
         return Predictions(
             decisions.cpu(), probabilities.cpu(), (p - against).cpu(), len(features.labels), features.candidates
         )
+
+    def explain(self, text: ExplainedText, label: int) -> Account:
+        """Say what p − p̄ consists of, by signed paths; see `Model`."""
+        return explain_paper(self.network, text, label)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the weights; the label graph is not among them."""
