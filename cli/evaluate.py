@@ -63,7 +63,7 @@ def evaluate(
     check_output(json, model, features, truth, training, annotated)
     classifier = BNCLClassifier.from_pretrained(model, device=device)
     loaded = read_features(features)
-    inputs = None if training is None else _baseline_inputs(classifier, training, annotated)
+    inputs = None if training is None else baseline_inputs(classifier, training, annotated)
     evaluation = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), inputs)
     if json is not None:
         write_json(json, evaluation.as_dict())
@@ -84,7 +84,8 @@ def evaluate(
         typer.echo(f"{json}: all of this, and a table by label")
 
 
-def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "BaselineInputs":
+def baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "BaselineInputs":
+    """Read what the baselines need."""
     from bncl_pyg.corpus import Corpus
     from bncl_pyg.evaluation import BaselineInputs
     from bncl_pyg.features import read_features

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from bncl_pyg.errors import InputError
 
-from . import data, demo, evaluate, explain, featurize, graph, labels, predict, train
+from . import data, demo, evaluate, explain, featurize, graph, labels, predict, report, train
 
 
 class _OneSentence(TyperGroup):
@@ -60,6 +60,7 @@ app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("explain")(explain.explain)
+app.command("report")(report.report)
 app.command("demo")(demo.demo)
 
 

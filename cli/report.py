@@ -1,0 +1,106 @@
+"""`bncl report`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from bncl_pyg.corpus import Corpus
+    from bncl_pyg.features import Features
+
+TEXTS_AT_ONCE = 256
+"""How many texts are scored before the bar moves."""
+
+
+def report(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
+    texts: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FEATURES|TEXTS", help="The folder of scored texts, or a file of rows with id and text."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="OUT.html", help="Where to write the page.")],
+    truth: Annotated[
+        Path | None, typer.Option(metavar="TEXTS", help="The same texts with their labels: rows with id, text, labels.")
+    ] = None,
+    content: Annotated[
+        Path | None,
+        typer.Option(
+            "--texts",
+            metavar="TEXTS",
+            help="With features and without a truth: the texts themselves, for words and examples.",
+        ),
+    ] = None,
+    training: Annotated[
+        Path | None,
+        typer.Option(metavar="FEATURES", help="For all baselines: the folder of the scored training texts."),
+    ] = None,
+    annotated: Annotated[
+        Path | None,
+        typer.Option(metavar="TEXTS", help="For baselines that learn: annotated texts, as for 'bncl eval'."),
+    ] = None,
+    scorer: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where scorer and model run, such as cuda; an accelerator, if there is one.")
+    ] = None,
+) -> None:
+    """Write one page to look at: figures, labels, the label graph, unsure texts, settings.
+
+    The page needs nothing else and loads nothing from anywhere. With a truth it shows how good the model is, beside
+    what one would use instead.
+    """
+    from bncl_pyg.corpus import Corpus
+    from bncl_pyg.errors import InputError
+    from bncl_pyg.estimator import BNCLClassifier
+    from bncl_pyg.features import read_features
+    from bncl_pyg.persistence import write_bytes
+    from bncl_pyg.report import collect_report, render_report
+
+    from .evaluate import baseline_inputs
+    from .outputs import check_output
+
+    for option, value in (("--training", training), ("--annotated", annotated)):
+        if value is not None and (truth is None or training is None):
+            needed = "--truth" if truth is None else "--training"
+            raise InputError(f"{option} is for the baselines, which need {needed} too.")
+    check_output(out, model, texts, truth, content, training, annotated)
+    classifier = BNCLClassifier.from_pretrained(model, device=device)
+    known = None if truth is None else Corpus.read(truth, classifier.labels_)
+    corpus: Corpus | None
+    if texts.is_file():
+        corpus, features = _scored(model, texts, scorer, device)
+    else:
+        corpus, features = None if content is None else Corpus.read(content), read_features(texts)
+    inputs = None if training is None else baseline_inputs(classifier, training, annotated)
+    data = collect_report(
+        classifier, features, texts=corpus, truth=known, inputs=inputs, title=f"Report on {Path(model).name}"
+    )
+    page = render_report(data).encode()
+    write_bytes(out, page)
+    typer.echo(f"{out}: {data.n_texts} texts, {data.n_labels} labels, {len(page) / 1e6:.1f} MB; open it in a browser.")
+
+
+def _scored(model: str, path: Path, scorer: str | None, device: str | None) -> "tuple[Corpus, Features]":
+    """Return the texts of a file, and their features as the model reads them."""
+    import numpy as np
+
+    from bncl_pyg.corpus import Corpus, TextCleaner
+    from bncl_pyg.features import Features
+    from bncl_pyg.predictor import Predictor
+
+    from .show import texts_bar
+
+    given = Corpus.read(path)
+    corpus = Corpus(given.ids, tuple(map(TextCleaner().clean, given.texts)))
+    predictor, parts = Predictor.load(model, scorer=scorer, device=device), []
+    with texts_bar() as (start, progress, _):
+        start(len(corpus), 0)
+        for first in range(0, len(corpus), TEXTS_AT_ONCE):
+            rows = np.arange(first, min(first + TEXTS_AT_ONCE, len(corpus)))
+            parts.append(predictor.featurize(corpus.rows(rows)))
+            progress(len(rows))
+    return corpus, Features.joined(parts)
