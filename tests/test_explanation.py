@@ -1,6 +1,7 @@
 """Why: contributions add up to the logit, and words are those of the text."""
 
 import json
+import re
 from dataclasses import replace
 from math import fsum
 from zlib import crc32
@@ -9,14 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from bncl_pyg.corpus import Corpus
+from bncl_pyg.corpus import Corpus, LabelSet
+from bncl_pyg.demo import demo_folder
 from bncl_pyg.errors import InputError
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.explanation import Explanation, LabelExplanation, TextWords, shapley_values
-from bncl_pyg.features import Features, word_counts
+from bncl_pyg.features import Features, score_texts, word_counts
 from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.priors import Priors
-from bncl_pyg.scorers import join_scores
+from bncl_pyg.scorers import join_scores, load_scorer
 from bncl_pyg.training import PAPER, REFERENCE, Annotated, DefaultRecipe, Recipe, SelfTraining
 from tests.training.world import World, make_world, with_candidates
 
@@ -244,3 +246,22 @@ def test_a_graph_knows_friends_and_enemies(graph: SignedLabelGraph, corpus: Corp
     assert set(signs.values()) == {1, -1}
     friends = {int(u) for u, v in graph.pos_edge_index.T.tolist() if v == 0}
     assert {place for place, sign in signs.items() if sign > 0} == friends
+
+
+def test_a_real_ensemble_on_real_texts_adds_up() -> None:
+    """The bundled set by two encoders, without annotated texts and with them, from texts to explanations."""
+    labels = LabelSet.read(demo_folder() / "labels.jsonl")
+    corpus = Corpus.read(demo_folder() / "train.jsonl.gz", labels).rows(np.arange(48))
+    assert corpus.annotations is not None
+    scorer = load_scorer("light+fast")
+    features = score_texts(corpus, labels, scorer, parts=True)
+    annotated = Annotated(np.arange(24), corpus.annotations[:24])
+    for y in (None, annotated):
+        classifier = BNCLClassifier(prevalence=Priors.from_annotations(corpus.annotations), scorer=scorer)
+        classifier.fit(features, y)
+        check_sums(classifier, features, texts=2)
+        why = classifier.explain(corpus.texts[0]).labels[0]
+        assert {detail.name for detail in why["start score"].details} == {"light", "fast"}
+        assert {detail.name for detail in why["words"].details} <= set(re.findall(r"\w+", corpus.texts[0]))
+        row = classifier.predictions(features.rows(slice(0, 1)))
+        assert why.margin == pytest.approx(float(row.scores[0, labels.place(why.label)]), abs=0.02)

@@ -1,11 +1,11 @@
 """From what a report shows to one page of HTML that needs nothing else: style, script, pictures and data are in it."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from math import fsum
 
 from bncl_pyg.explanation import Contribution, Explanation, LabelExplanation
 from bncl_pyg.report.charts import graph_picture, histogram, prevalence, reliability_plot
@@ -21,8 +21,8 @@ METRICS = {
 """In the order in which they are shown, and what each means."""
 MOST_BARS = 10
 """From so many labels on, texts are counted in one bar."""
-DETAILS = 12
-"""How many details of a contribution the page names."""
+DETAILS, LEVELS = 12, 5
+"""How many details of a contribution the page names, and how many shades a marked word has."""
 
 
 def render_report(data: ReportData) -> str:
@@ -118,7 +118,9 @@ def _lead(data: ReportData) -> str:
 def _overview_hint(truth: Truth | None) -> str:
     if truth is None:
         return "Without true labels, this is what can be known."
-    names = "The zero-shot start is what the language model says by itself; top-κ gives each text its κ best labels."
+    names = "The zero-shot start is what the language model says by itself; top-κ gives each text its κ best labels"
+    shown = {method.name for method in truth.methods}
+    names += ", λ-quantile each label its λ best-scored share of the texts." if "λ-quantile" in shown else "."
     if truth.annotated:
         names += f" Baselines that learn were given {truth.annotated:,} annotated texts."
     return names
@@ -140,8 +142,8 @@ def _metric_tiles(truth: Truth) -> Iterator[str]:
 def _meter(name: str, value: float, *, is_own: bool) -> str:
     kind = "meter own" if is_own else "meter"
     return (
-        f'<div class="{kind}" style="--share:{max(value, 0) * 100:.1f}%"><b>{_plain(name)}</b>'
-        f"<span>{value:.3f}</span><i></i></div>"
+        f'<div class="{kind}"><b>{_plain(name)}</b><span>{value:.3f}</span>'
+        f'<i><u style="width:{max(value, 0) * 100:.1f}%"></u></i></div>'
     )
 
 
@@ -278,7 +280,9 @@ def _explained(why: LabelExplanation, text: str | None) -> str:
     rows = "".join(_part(part, longest) for part in why.contributions)
     total = f'<tr class="total"><td class="num">{why.logit:+.3f}</td><td></td><td>logit: the sum</td></tr>'
     words = [part for part in why.contributions if part.name == "words"]
-    marked = "" if text is None else f'<p class="text">{_marked(text, words[0]) if words else _plain(text)}</p>'
+    marked = (
+        "" if text is None else f'<p class="text" tabindex="0">{_marked(text, words[0]) if words else _plain(text)}</p>'
+    )
     return (
         f'<section><h2>{_plain(name)}</h2><div class="card"><p>{_plain(verdict[0].upper() + verdict[1:])}.</p>{marked}'
         f'<table class="parts">{rows}{total}</table></div></section>'
@@ -299,7 +303,7 @@ def _part(part: Contribution, longest: float) -> str:
         note = f" ({_plain(detail.note)})" if detail.note else ""
         rows.append(_bar(detail.value, longest, f"{_plain(detail.name)}{note}", "detail"))
     if rest:
-        rows.append(_bar(fsum(detail.value for detail in rest), longest, f"{len(rest)} more", "detail"))
+        rows.append(_bar(math.fsum(detail.value for detail in rest), longest, f"{len(rest)} more", "detail"))
     return "".join(rows)
 
 
@@ -307,7 +311,7 @@ def _bar(value: float, longest: float, name: str, kind: str) -> str:
     side, share = "for" if value > 0 else "against", min(abs(value) / longest, 1) * 50
     return (
         f'<tr class="{kind}"><td class="num">{value:+.3f}</td><td><span class="pull"><i class="{side}" '
-        f'style="--long:{share:.1f}%"></i></span></td><td class="what">{name}</td></tr>'
+        f'style="width:{share:.1f}%"></i></span></td><td class="what">{name}</td></tr>'
     )
 
 
@@ -326,7 +330,7 @@ def _marked(text: str, words: Contribution) -> str:
         kind = "for" if value > 0 else "against"
         parts.append(_plain(text[at:start]))
         parts.append(
-            f'<mark class="{kind}" style="--much:{10 + 50 * share:.0f}%" title="{value:+.3f}">'
+            f'<mark class="{kind} level{math.ceil(share * LEVELS)}" title="{value:+.3f}">'
             f"{_plain(text[start:end])}</mark>"
         )
         at = end

@@ -265,7 +265,7 @@
     for (const [place, cosine] of ends) {
       const button = make("button", { type: "button", class: "plain" }, labels[place].name);
       button.addEventListener("click", () => pick(place, true));
-      list.append(make("li", {}, button, " " + cosine.toFixed(2)));
+      list.append(make("li", {}, button, " " + cosine.toFixed(2).replace("-0.00", "0.00")));
     }
     return [make("h3", {}, title + " (" + ends.length + ")"), ends.length ? list : make("p", { class: "hint" }, "none drawn")];
   };
