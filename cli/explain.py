@@ -107,7 +107,9 @@ def _text_of(identifier: str, path: Path) -> str:
 def _show(explanation: "Explanation") -> None:
     from .show import out
 
-    if explanation.text is None:
+    if explanation.text is None and any(
+        part.name == "words" for why in explanation.labels for part in why.contributions
+    ):
         typer.echo("Only the scores of this text are known; with --texts, its words are named too.")
     for why in explanation.labels:
         for part in _lines(why, explanation.text):

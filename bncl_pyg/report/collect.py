@@ -216,15 +216,21 @@ class _Collection:
         common = [place for place in np.argsort(-self.counts, kind="stable")[:EXAMPLE_LABELS] if self.counts[place]]
         if int((self.counts > 0).sum()) > len(common):
             self.notes.append(f"The {len(common)} labels that are given most often have example texts.")
-        probabilities = csr_array(self.predictions.probability_matrix()).tocsc()
         by_label = self.given.tocsc()
         examples = {}
         for place in map(int, common):
             rows = by_label.indices[by_label.indptr[place] : by_label.indptr[place + 1]]
-            shares = probabilities[:, [place]].toarray().ravel()[rows]
+            shares = self._probabilities(rows, place)
             best = np.argsort(-shares, kind="stable")[:EXAMPLES]
             examples[place] = [self._example(int(rows[at]), place, float(shares[at])) for at in best]
         return examples
+
+    def _probabilities(self, rows: NDArray[np.int32], label: int) -> NDArray[np.float32]:
+        """Return how probable a label is for texts that have it as a candidate; (rows,)."""
+        at, candidates = torch.from_numpy(rows).long(), self.predictions.candidates
+        shares = self.predictions.probabilities[at]
+        chosen = shares[:, label] if candidates is None else shares[candidates[at] == label]
+        return chosen.numpy()
 
     def _example(self, row: int, label: int, probability: float) -> Example:
         is_right = None if self.true is None else bool(label in self.true[[row]].indices)

@@ -174,6 +174,8 @@
   sorter.addEventListener("input", () => { state.key = ""; state.sortedSinceSearch = true; sortBy(sorter.value); });
   head.addEventListener("click", () => { state.sortedSinceSearch = true; draw(); });
   byId("label-more").addEventListener("click", () => { state.shown += 5 * ROWS; draw(); });
+  // On paper there is no button to press.
+  window.addEventListener("beforeprint", () => { state.shown = Math.max(state.shown, 500); draw(); });
   document.addEventListener("click", (event) => {
     const link = event.target.closest("[data-show]");
     if (link) showLabel(Number(link.dataset.show));

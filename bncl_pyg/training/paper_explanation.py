@@ -150,8 +150,8 @@ class _Walks:
             if between:
                 middle = between[0]
                 near, far = ("friend" if signs[middle] > 0 else "enemy" for signs in (theirs, ours))
-                more = f" and of {len(between) - 1} more ways" if len(between) > 1 else ""
-                return f"{near} of {far} {self.names[middle]} of {name}{more}"
+                more = f" (and {len(between) - 1} more of these)" if len(between) > 1 else ""
+                return f"{near} of {far} {self.names[middle]}{more}"
         return f"{kind} of {name} at hop {message.hop}"
 
     @cached_property
