@@ -39,6 +39,8 @@ class Opened:
 
     def __init__(self, browser: Any, path: Path, width: int, scheme: str) -> None:
         self.page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        # A busy machine is no error.
+        self.page.set_default_timeout(120_000)
         self.wrong: list[str] = []
         self.requests: list[str] = []
         self.page.on(
