@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SPARSE := $(VENV)/.installed-sparse
+BROWSER := $(VENV)/.browser
 
 # Threads that wait by spinning slow torch down several times on a busy machine.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test docs test-sparse bench bench-check bench-quality clean
+.PHONY: demo test docs test-browser test-sparse bench bench-check bench-quality clean
 
 demo: $(INSTALLED)
 	$(BIN)/bncl demo
@@ -17,12 +18,16 @@ demo: $(INSTALLED)
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Fails where less than 92 % of the lines of bncl_pyg and cli are run (pyproject.toml).
-test: demo docs
+# Fails where less than 92 % of the lines of bncl_pyg and cli are run (pyproject.toml), or where there is no browser.
+test: demo docs $(BROWSER)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest --cov --cov-report=term
+	BNCL_BROWSER=required $(BIN)/pytest --cov --cov-report=term
+
+# The pages that bncl report and bncl explain write, in headless Chromium; `make test` does it too.
+test-browser: $(INSTALLED) $(BROWSER)
+	BNCL_BROWSER=required $(BIN)/pytest tests/browser
 
 # Whether the committed results show what README and pages say of them; nothing is measured.
 bench-check: $(INSTALLED)
@@ -55,6 +60,14 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 $(SPARSE): $(INSTALLED)
 	$(BIN)/pip install --constraint constraints.txt --no-build-isolation --editable ".[sparse]"
+	touch $@
+
+# Debian's Chromium, which root installs where it is absent.
+$(BROWSER): $(INSTALLED)
+	@command -v chromium > /dev/null || test "$$(id -u)" = 0 || \
+		{ echo "The pages are tested in Chromium: install it first (apt-get install chromium)."; exit 2; }
+	command -v chromium > /dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; }
 	touch $@
 
 clean:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
+from bncl_pyg.explanation import Explanation
 from bncl_pyg.features import Features, Predictions, score_texts
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.predictor import Predictor, open_scorer
@@ -233,6 +234,18 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         given its best one, if texts always have one.
         """
         return self.predictions(texts).score_matrix()
+
+    def explain(self, text: str | None, label: str | None = None, *, features: Features | None = None) -> Explanation:
+        """Say why a text is given its labels: contributions that add up to the logit of each decision.
+
+        Args:
+            text: which; `None` where only its features are known, and its words cannot be named.
+            label: whose decision is wanted; if not given, those of all labels that the text is given, and of the best
+                that it is not given.
+            features: of this one text, if it is scored already.
+        """
+        check_is_fitted(self, "model_")
+        return self._predictor().explain(text, label, features=features)
 
     def score(self, texts: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the F1 of all decisions together (miF1) on annotated texts; y is as in `fit`."""

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
+from bncl_pyg.explanation import ExplainedText, Explanation, LabelExplanation, TextWords
 from bncl_pyg.features import Choice, Features, Predictions, score_texts
 from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer, is_here, load_scorer, reload_options
 from bncl_pyg.training import TrainedModel
@@ -68,8 +71,55 @@ class Predictor:
         predicted = self.predictions(texts).chosen(choice or Choice())
         yield from predicted.rows(texts.ids, self.trained.labels.names)
 
-    def featurize(self, corpus: Corpus) -> Features:
-        """Return texts scored in memory, as those of the training were."""
+    def explain(self, text: str | None, label: str | None = None, *, features: Features | None = None) -> Explanation:
+        """Say why a text is given its labels.
+
+        Args:
+            text: which; `None` where only its features are known, and its words cannot be named.
+            label: whose decision is wanted; if not given, those of all labels that the text is given, and of the best
+                that it is not given.
+            features: of this one text, if it is scored already.
+        """
+        if features is None:
+            if text is None:
+                raise InputError("To explain a decision, give the text or its features.")
+            features = self.featurize(Corpus.of([text]), parts=True)
+        if len(features) != 1:
+            raise InputError(f"One text is explained at a time, but these are the features of {len(features)}.")
+        predictions, labels = self.predictions(features), self.trained.labels
+        words = None if text is None or features.words is None else TextWords(text, features.words.shape[1])
+        explained = ExplainedText(features, self.trained.graph, words)
+        if label is None:
+            wanted = _given_and_best(predictions)
+        elif label not in labels:
+            raise InputError(f"There is an {labels.unknown(label)}")
+        else:
+            wanted = [labels.place(label)]
+        return Explanation(
+            features.ids[0], text, tuple(self._explain(explained, predictions, place) for place in wanted)
+        )
+
+    def _explain(self, text: ExplainedText, predictions: Predictions, label: int) -> LabelExplanation:
+        labels, place = self.trained.labels, text.place(label)
+        if place is None:
+            raise InputError(
+                f"The label '{labels.names[label]}' is not among the {text.features.entailment.shape[1]} candidates of "
+                f"this text: it is unknown there, and there is nothing to explain."
+            )
+        account = self.trained.model.explain(text, label)
+        is_predicted, score = bool(predictions.decisions[0, place]), float(predictions.scores[0, place])
+        return LabelExplanation(
+            labels.names[label],
+            labels.descriptions[label],
+            is_predicted,
+            float(predictions.probabilities[0, place]),
+            account.contributions,
+            account.threshold,
+            "as the best label of a text that has no other" if is_predicted and score <= 0 else "",
+        )
+
+    def featurize(self, corpus: Corpus, *, parts: bool = False) -> Features:
+        """Return texts scored in memory, as those of the training were; `parts` keeps what each scorer says."""
         trained = self.trained
         template = trained.scorer_config.get("template", TEMPLATE)
         if self._loaded is None:
@@ -78,8 +128,24 @@ class Predictor:
         is_same = {**self._loaded.config(), "template": template} == trained.scorer_config
         tensors = trained.label_tensors if is_same else None
         return score_texts(
-            corpus, trained.labels, self._loaded, template, candidates=trained.candidates, label_tensors=tensors
+            corpus,
+            trained.labels,
+            self._loaded,
+            template,
+            candidates=trained.candidates,
+            label_tensors=tensors,
+            parts=parts,
         )
+
+
+def _given_and_best(predictions: Predictions) -> list[int]:
+    """Return the labels that a text is given, the most probable first, and the best that it is not given."""
+    places = predictions.best_first(0)[0].tolist()
+    rest = predictions.scores[0].masked_fill(predictions.decisions[0], -torch.inf)
+    if bool(torch.isfinite(rest).any()):
+        best = int(rest.argmax())
+        places.append(best if predictions.candidates is None else int(predictions.candidates[0, best]))
+    return places
 
 
 def open_scorer(scorer: str | Scorer, device: str | None, config: dict[str, Any]) -> Scorer:

@@ -78,7 +78,9 @@ def demo(
         given = ", ".join(descriptions[name] for name in row["labels"]) or "none"
         typer.echo(f"  {text.splitlines()[0][:70]}  →  {given}")
     typer.echo(
-        "\nNext, look at the graph, at a label table, and at what you would use instead:\n"
+        "\nNext, open a report, ask why, look at the graph, and at what you would use instead:\n"
+        f"  bncl report {free} {_shown(test_features)} --truth {_shown(test_file)} --out {out / 'report.html'}\n"
+        f"  bncl explain {free} {shlex.quote(truth.ids[0])} --texts {_shown(test_file)}\n"
         f"  bncl graph stats {graph}\n"
         f"  bncl graph plot {graph} --out {out / 'graph.png'}\n"
         f"  bncl eval {free} {_shown(test_features)} --truth {_shown(test_file)} --json {out / 'eval.json'} "

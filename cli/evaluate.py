@@ -85,7 +85,7 @@ def evaluate(
 
     classifier = BNCLClassifier.from_pretrained(model, device=device)
     loaded = read_features(features) if texts is None else _scored(classifier, texts)
-    inputs = None if training is None else _baseline_inputs(training, known)
+    inputs = None if training is None else baseline_inputs(training, known)
     evaluation = evaluate_classifier(classifier, loaded, corpus, inputs)
     write_figures(json, evaluation.as_dict())
     methods = {**evaluation.baselines, "model": evaluation.metrics}
@@ -111,7 +111,8 @@ def _scored(classifier: "BNCLClassifier", texts: "Corpus") -> "Features":
     return classifier.featurize(Corpus(texts.ids, tuple(map(TextCleaner().clean, texts.texts))))
 
 
-def _baseline_inputs(training: Path, known: "Corpus | None") -> "BaselineInputs":
+def baseline_inputs(training: Path, known: "Corpus | None") -> "BaselineInputs":
+    """Return what the baselines need: scored training texts, annotated ones, and an encoder."""
     from bncl_pyg.evaluation import BaselineInputs
     from bncl_pyg.features import read_features
     from bncl_pyg.scorers import SentenceEncoder

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from bncl_pyg.errors import InputError
 
-from . import classify, data, demo, evaluate, featurize, graph, labels, predict, train
+from . import classify, data, demo, evaluate, explain, featurize, graph, labels, predict, report, train
 
 
 class _OneSentence(TyperGroup):
@@ -64,6 +64,8 @@ app.command("featurize")(featurize.featurize)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("explain")(explain.explain)
+app.command("report")(report.report)
 app.command("demo")(demo.demo)
 
 

@@ -31,12 +31,14 @@ ROOMS = (
     "sparse",
     "features",
     "graph",
+    "explanation",
     "nn",
     "training",
     "predictor",
     "estimator",
     "classify",
     "evaluation",
+    "report",
 )
 """From the lowest to the highest: a room imports only those before it. CONTRIBUTING.md says what each holds."""
 LEAVES = ("errors", "demo")

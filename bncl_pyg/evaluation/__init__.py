@@ -1,9 +1,12 @@
 """How good predictions are; the only room that sees test labels."""
 
 from bncl_pyg.evaluation.metrics import (
+    LabelPair,
     LabelScores,
     Metrics,
     Reliability,
+    confused_pairs,
+    cooccurring_pairs,
     coverage,
     evaluate,
     label_table,
@@ -15,9 +18,12 @@ from bncl_pyg.evaluation.report import BaselineInputs, Evaluation, evaluate_clas
 __all__ = [
     "BaselineInputs",
     "Evaluation",
+    "LabelPair",
     "LabelScores",
     "Metrics",
     "Reliability",
+    "confused_pairs",
+    "cooccurring_pairs",
     "coverage",
     "evaluate",
     "evaluate_classifier",

@@ -4,7 +4,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array, triu
 from scipy.stats import rankdata
 
 from bncl_pyg.corpus import LabelSet
@@ -166,6 +166,37 @@ def reliability(truth: Decisions, probabilities: Scores, bins: int = 15) -> Reli
     summed = np.bincount(place, weights=values.astype(np.float64), minlength=bins)
     hits = np.bincount(_bin(of_true, bins), minlength=bins)
     return Reliability(pairs, summed / np.maximum(pairs, 1), hits / np.maximum(pairs, 1))
+
+
+class LabelPair(NamedTuple):
+    """Two labels by their columns, and how many texts they are counted in."""
+
+    first: int
+    second: int
+    texts: int
+
+
+def confused_pairs(truth: Decisions, predicted: Decisions, most: int) -> list[LabelPair]:
+    """Return which labels were given instead of which: the first is true and missing, the second is given and wrong."""
+    true, given = _sparse(truth), _sparse(predicted)
+    _same_shape(true, given)
+    hits = true.multiply(given)
+    return _most_frequent((true - hits).T @ (given - hits), most)
+
+
+def cooccurring_pairs(predicted: Decisions, most: int) -> list[LabelPair]:
+    """Return which two labels are given to the same texts."""
+    given = _sparse(predicted)
+    return _most_frequent(triu(given.T @ given, k=1), most)
+
+
+def _most_frequent(counts: csr_array, most: int) -> list[LabelPair]:
+    """Return the largest counts of a sparse (labels, labels) matrix, in falling order; ties in the labels' order."""
+    entries = coo_array(counts)
+    kept = np.flatnonzero(entries.data > 0)
+    order = np.lexsort((entries.col[kept], entries.row[kept], -entries.data[kept]))[:most]
+    columns = (part[kept[order]].tolist() for part in (entries.row, entries.col, entries.data))
+    return [LabelPair(*pair) for pair in zip(*columns, strict=True)]
 
 
 def _values_at(matrix: csr_array, row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.floating]:

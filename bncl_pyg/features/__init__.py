@@ -8,7 +8,7 @@ from bncl_pyg.features.pairs import AllPairs, Candidates, PairBlock, Pairs, all_
 from bncl_pyg.features.predictions import Predictions, sparse_matrix
 from bncl_pyg.features.score import score_texts
 from bncl_pyg.features.store import read_features, text_hash, write_features
-from bncl_pyg.features.words import word_counts
+from bncl_pyg.features.words import word_counts, word_spans
 
 __all__ = [
     "LSA",
@@ -31,5 +31,6 @@ __all__ = [
     "sparse_matrix",
     "text_hash",
     "word_counts",
+    "word_spans",
     "write_features",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
 from bncl_pyg.corpus import LabelSet
@@ -118,6 +118,21 @@ class Features:
         if self.candidates is None:
             return csr_array(values.numpy())
         return sparse_matrix(values, self.candidates, len(self.labels))
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Features]") -> "Features":
+        """Return the features of several groups of texts, one after the other; all were made in the same way."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        tensors: dict[str, Any] = {
+            name: None if getattr(first, name) is None else torch.cat([getattr(part, name) for part in parts])
+            for name in ("entailment", "contradiction", "vectors", "candidates")
+        }
+        words = None if first.words is None else csr_array(vstack([part.words for part in parts]))
+        views = {name: torch.cat([part.parts[name] for part in parts], dim=1) for name in first.parts}
+        ids = tuple(identifier for part in parts for identifier in part.ids)
+        return replace(first, ids=ids, words=words, parts=views, **tensors)
 
     def rows(self, rows: slice | NDArray[np.int64]) -> "Features":
         """Return some of the texts: a part, or those at some places."""

@@ -1,7 +1,9 @@
 """Which words a text has, without keeping the words: counts in numbered buckets."""
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from zlib import crc32
 
 import numpy as np
@@ -32,3 +34,15 @@ def word_counts(texts: Sequence[str], buckets: int = BUCKETS) -> csr_array:
         starts.append(len(columns))
     content = np.array(counts, dtype=np.float32), np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int64)
     return csr_array(content, shape=(len(texts), buckets))
+
+
+def word_spans(text: str, buckets: int = BUCKETS) -> Iterator[tuple[int, int, int]]:
+    """Yield the bucket of each word of a text, where the word begins and where it ends."""
+    lowered = text.lower()
+    # A few letters become two when they are lowered, such as the Turkish İ.
+    ends = list(accumulate(len(letter.lower()) for letter in text)) if len(lowered) != len(text) else None
+    for match in WORD.finditer(lowered):
+        start, end = match.span()
+        if ends is not None:
+            start, end = bisect_right(ends, start), bisect_left(ends, end) + 1
+        yield crc32(match.group().encode()) % buckets, start, end

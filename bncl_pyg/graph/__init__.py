@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bncl_pyg.graph.blocks import BlockLog, work_folder
 from bncl_pyg.graph.embeddings import EMBEDDED, LabelVectors, embed_labels, load_word_vectors, mean_of_words
+from bncl_pyg.graph.layout import layout_labels, shortened
 from bncl_pyg.graph.lazy import LazyGraph
 from bncl_pyg.graph.walks import Neighbourhood
 
@@ -70,10 +71,12 @@ __all__ = [
     "graph_of",
     "graph_statistics",
     "has_open_percentiles",
+    "layout_labels",
     "load_word_vectors",
     "mean_of_words",
     "num_nodes_of",
     "plot_graph",
+    "shortened",
     "with_percentiles",
     "work_folder",
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from bncl_pyg.graph.parts import GraphParts, read_parts
+from bncl_pyg.graph.parts import GraphParts, neighbours_of, read_parts
 
 if TYPE_CHECKING:
     from bncl_pyg.graph.signed import SignedLabelGraph
@@ -43,3 +43,7 @@ class LazyGraph:
     def message_edges(self) -> Tensor:
         """Return along which edges messages go from label to label; (2, edges), sorted by target, then source."""
         return self.parts.message_edges()
+
+    def neighbours(self, place: int) -> dict[int, int]:
+        """Return a label's friends (1) and enemies (-1)."""
+        return neighbours_of(self.parts.pairs, self.parts.sign, place)

@@ -85,3 +85,16 @@ def message_edges_of(neighbourhood: Neighbourhood) -> tuple[Tensor, Tensor]:
     both = torch.cat([friends, enemies], dim=1)
     order = torch.argsort(both[1] * neighbourhood.num_labels + both[0])
     return both[:, order], order < friends.shape[1]
+
+
+def neighbours_of(pairs: Tensor, sign: Tensor, place: int) -> dict[int, int]:
+    """Return a label's neighbours, each with the sign of what joins them.
+
+    Args:
+        pairs: (2, pairs).
+        sign: (pairs,).
+        place: the label.
+    """
+    joined = (pairs == place).any(dim=0)
+    others = pairs[:, joined].sum(dim=0) - place
+    return dict(zip(others.tolist(), sign[joined].tolist(), strict=True))

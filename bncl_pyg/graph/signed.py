@@ -20,6 +20,7 @@ from bncl_pyg.graph.parts import (
     NEIGHBOURHOODS,
     edge_index_of_keys,
     message_edges_of,
+    neighbours_of,
     read_parts,
     sorted_keys,
 )
@@ -155,6 +156,10 @@ class SignedLabelGraph(Data):
             return self.edge_index, self.edge_sign == FRIEND
         edges, are_friends = message_edges_of(self.pruned[0])
         return edges.to(self.edge_index.device), are_friends.to(self.edge_index.device)
+
+    def neighbours(self, place: int) -> dict[int, int]:
+        """Return a label's friends (1) and enemies (-1)."""
+        return neighbours_of(self.edge_index.cpu(), self.edge_sign.cpu(), place)
 
     def count(self, sign: int) -> int:
         """Return how many pairs are friends or enemies."""

@@ -166,10 +166,14 @@ class CollectiveProjection(torch.nn.Module):
         """Add the offsets; each text's own is found anew, from it alone."""
         offsets = self.offsets if pairs is None else pairs.broadcast_to_pairs(self.offsets)
         if self.competition:
-            start = logits.new_zeros(len(logits))
-            of_texts = solve_text_offsets(logits + offsets, self.cardinality, start, 2 * self.steps.first)
-            logits = logits + self.competition * of_texts[:, None]
+            logits = logits + self.competition * self.text_offsets(logits, pairs)[:, None]
         return logits + offsets
+
+    def text_offsets(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
+        """Return a, each text's own offset, of which ρ times as much is added; (texts,)."""
+        offsets = self.offsets if pairs is None else pairs.broadcast_to_pairs(self.offsets)
+        start = logits.new_zeros(len(logits))
+        return solve_text_offsets(logits + offsets, self.cardinality, start, 2 * self.steps.first)
 
     def config(self) -> dict[str, float]:
         """Return κ and ρ, as JSON can hold them."""

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
+from bncl_pyg.explanation import Account, ExplainedText
 from bncl_pyg.features import LSA, Features, Predictions, TextInputs, pairs_of
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ProjectionSteps, ScoreStandardizer, WeightedMessages
 from bncl_pyg.priors import Priors
+from bncl_pyg.training.default_explanation import explain_default
 
 if TYPE_CHECKING:
     from bncl_pyg.graph import SignedLabelGraph
@@ -62,6 +64,11 @@ class DefaultModel(torch.nn.Module):
         return Predictions(
             decisions.cpu(), probabilities.cpu(), margins.cpu(), len(features.labels), features.candidates
         )
+
+    def explain(self, text: ExplainedText, label: int) -> Account:
+        """Say what the logit of a decision consists of; see `Model`."""
+        self._check(text.features)
+        return explain_default(self.network, self.text_inputs, text, label)
 
     def inputs(self, features: Features, like: Tensor) -> Tensor:
         """Return what the linear functions see of texts; (texts, dimensions)."""

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
+from bncl_pyg.explanation import Account, ExplainedText
 from bncl_pyg.features import Features, Predictions, pairs_of
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.priors import Priors
@@ -46,6 +47,7 @@ from bncl_pyg.training.checkpoint import Checkpoint, fingerprint
 from bncl_pyg.training.config import to_config
 from bncl_pyg.training.estimation import PriorEstimation
 from bncl_pyg.training.graph_choice import GraphCandidate, HeldOut, Percentiles, candidate_graphs, micro_f1
+from bncl_pyg.training.paper_explanation import explain_paper
 from bncl_pyg.training.recipe import Progress
 from bncl_pyg.training.self_training import SelfTraining
 from bncl_pyg.training.stages import Stages
@@ -369,6 +371,12 @@ class PaperModel(torch.nn.Module):
         from bncl_pyg.graph import with_percentiles
 
         return with_percentiles(graph, self.percentiles)
+
+    def explain(self, text: ExplainedText, label: int) -> Account:
+        """Say what p − p̄ consists of, by signed paths; see `Model`."""
+        if self.offset is not None:
+            text = replace(text, features=shifted(text.features, self.offset))
+        return explain_paper(self.network, text, label)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the weights; the label graph is not among them."""

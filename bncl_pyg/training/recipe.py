@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bncl_pyg.explanation import Account, ExplainedText
 from bncl_pyg.features import Features, Predictions
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.priors import Priors
@@ -54,6 +55,15 @@ class Model(Protocol):
 
     def label_graph(self, graph: "SignedLabelGraph") -> "SignedLabelGraph":
         """Return the label graph that it was trained with, given the one that its recipe was given."""
+        ...
+
+    def explain(self, text: ExplainedText, label: int) -> Account:
+        """Say what a decision consists of: contributions that add up to the decision function plus the threshold.
+
+        Args:
+            text: what is known of the text.
+            label: which one; where the text has candidates, one of them.
+        """
         ...
 
     def tensors(self) -> dict[str, Tensor]:

@@ -14,7 +14,16 @@ from sklearn.metrics import (
 )
 
 from bncl_pyg.corpus import LabelSet
-from bncl_pyg.evaluation import coverage, evaluate, label_table, precision_at, reliability
+from bncl_pyg.evaluation import (
+    LabelPair,
+    confused_pairs,
+    cooccurring_pairs,
+    coverage,
+    evaluate,
+    label_table,
+    precision_at,
+    reliability,
+)
 
 
 @st.composite
@@ -107,3 +116,12 @@ def test_a_label_without_a_score_is_no_best_label() -> None:
     assert precision_at(truth, csr_array(np.array([[0.0, 0.3, 0.0]])), 2) == 0.5
     assert coverage(truth, csr_array((1, 3))) == 3
     assert reliability(truth, csr_array((1, 3))).true[0] == pytest.approx(2 / 3)
+
+
+def test_pairs_of_labels_are_counted() -> None:
+    truth = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]], dtype=bool)
+    given = np.array([[0, 1, 0], [0, 1, 1], [1, 1, 0], [0, 0, 1]], dtype=bool)
+    assert confused_pairs(truth, given, 9) == [LabelPair(0, 1, 2), LabelPair(0, 2, 1)]
+    assert confused_pairs(truth, csr_array(given), 1) == [LabelPair(0, 1, 2)]
+    assert cooccurring_pairs(given, 9) == [LabelPair(0, 1, 1), LabelPair(1, 2, 1)]
+    assert confused_pairs(truth, truth, 9) == []
