@@ -1,4 +1,7 @@
-"""Blocks of code in Markdown pages, and how they are run: Python in a namespace a page, `bncl` as the real command."""
+"""The code in README and docs does what it says: every block is run, unless the page says why not.
+
+Python is run in a namespace a page, `bncl` as the real command in this process.
+"""
 
 import re
 import shlex
@@ -8,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bncl_cli.main import app
 from typer.testing import CliRunner
 
@@ -65,3 +69,34 @@ def _make_room(words: list[str]) -> None:
         if option == "--out":
             target = Path(value)
             shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)
+
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCKS = {page: blocks_of(page, ROOT) for page in PAGES}
+
+
+def runnable(blocks: list[Block]) -> list[Block]:
+    return [block for block in blocks if block.reason is None]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runnable(BLOCKS[page])], ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs(page: Path, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "here"
+    shutil.copytree(prepared, folder)
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {}
+    for block in runnable(BLOCKS[page]):
+        if block.kind == "python":
+            run_python(block, names)
+        else:
+            run_shell(block)
+
+
+def test_most_blocks_are_run() -> None:
+    every = [block for blocks in BLOCKS.values() for block in blocks]
+    assert len(runnable(every)) > len(every) / 2
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150
