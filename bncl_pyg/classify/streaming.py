@@ -262,7 +262,13 @@ def _answers_folder(out: Path) -> Iterator[Path]:
     folder = _partial(out)
     folder.mkdir(parents=True, exist_ok=True)
     with folder_lock(folder):
-        yield folder
+        try:
+            yield folder
+        except BaseException:
+            # What stopped before the first answer leaves nothing to go on with.
+            if not any(folder.glob("*.safetensors")):
+                shutil.rmtree(folder)
+            raise
         shutil.rmtree(folder)
 
 

@@ -92,6 +92,18 @@ def test_a_stopped_run_goes_on(predictor: Predictor, tmp_path: Path, monkeypatch
     assert not (tmp_path / "o.csv.partial").exists()
 
 
+def test_a_run_that_never_began_leaves_nothing(
+    predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Predictor, texts: Any) -> Any:
+        raise InputError("The scorer is not here.")
+
+    monkeypatch.setattr(Predictor, "predictions", refuse)
+    with pytest.raises(InputError, match="not here"):
+        predict_table(predictor, TextTable(write_rows(tmp_path / "t.csv", 5)), tmp_path / "o.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
 def test_an_unfinished_run_can_be_dropped(predictor: Predictor, tmp_path: Path) -> None:
     out = tmp_path / "o.csv"
     (tmp_path / "o.csv.partial").mkdir()

@@ -341,12 +341,12 @@ def test_bad_use_of_eval_and_predict_is_one_sentence(bncl: Bncl, folder: Path) -
     assert train(bncl, folder).exit_code == 0
     words = [folder / "model", folder / "features"]
     refused(bncl("eval", *words, "--truth", folder / "labels.jsonl"), "has no column 'text'; its columns are")
-    refused(bncl("predict", folder / "nope", folder / "features", "--out", folder / "o"), "nope does not exist")
+    refused(bncl("predict", folder / "nope", folder / "features", "--out", folder / "o.jsonl"), "nope does not exist")
     refused(
-        bncl("predict", folder / "model", folder / "texts.jsonl", "--out", folder / "o"),
+        bncl("predict", folder / "model", folder / "texts.jsonl", "--out", folder / "o.jsonl"),
         "The scorer 'made up', which the texts are to be read by, is not here; say where it lies with --scorer",
     )
-    assert not (folder / "o").exists()
+    assert not (folder / "o.jsonl").exists()
 
 
 @pytest.fixture
