@@ -40,6 +40,10 @@ def evaluate(
         ),
     ] = None,
     json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write metrics and the table by label.")] = None,
+    update_card: Annotated[
+        bool,
+        typer.Option("--update-card", help="Put the figures into the model's card, MODEL/README.md, beside baselines."),
+    ] = False,
     device: Annotated[
         str | None, typer.Option(help="Where the model runs, such as cuda; the CPU, if not given.")
     ] = None,
@@ -50,7 +54,7 @@ def evaluate(
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.evaluation import evaluate_classifier
     from bncl_pyg.features import read_features
-    from bncl_pyg.persistence import write_json
+    from bncl_pyg.persistence import CARD, with_evaluation, write_bytes, write_json
 
     from .outputs import check_output
     from .show import metrics_table
@@ -61,12 +65,17 @@ def evaluate(
         if value is not None and not baselines:
             raise InputError(f"Only the baselines look at {option}: add --baselines, or leave it out.")
     check_output(json, model, features, truth, training, annotated)
+    if update_card and not Path(model).is_dir():
+        raise InputError(f"Only the card of a folder can be updated, but {model} is none: leave --update-card out.")
     classifier = BNCLClassifier.from_pretrained(model, device=device)
     loaded = read_features(features)
     inputs = None if training is None else _baseline_inputs(classifier, training, annotated)
     evaluation = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), inputs)
     if json is not None:
         write_json(json, evaluation.as_dict())
+    if update_card:
+        card = classifier.card_ or classifier.generate_model_card().content
+        write_bytes(Path(model) / CARD, with_evaluation(card, evaluation.as_dict()).encode())
     methods = {**evaluation.baselines, "model": evaluation.metrics}
     metrics_table(f"{evaluation.texts} texts, {len(evaluation.labels)} labels", methods)
     if evaluation.annotated:
@@ -82,6 +91,8 @@ def evaluate(
     typer.echo(f"Calibration error of the probabilities: {ours:.4f}; of the zero-shot start's: {start:.4f}")
     if json is not None:
         typer.echo(f"{json}: all of this, and a table by label")
+    if update_card:
+        typer.echo(f"{Path(model) / CARD}: the model card shows these figures now")
 
 
 def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Path | None) -> "BaselineInputs":

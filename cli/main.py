@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from bncl_pyg.errors import InputError
 
-from . import data, demo, evaluate, featurize, graph, labels, predict, train
+from . import data, demo, evaluate, featurize, graph, labels, predict, push, train
 
 
 class _OneSentence(TyperGroup):
@@ -59,6 +59,7 @@ app.command("featurize")(featurize.featurize)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("push")(push.push)
 app.command("demo")(demo.demo)
 
 

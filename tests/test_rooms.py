@@ -33,6 +33,7 @@ ROOMS = (
     "nn",
     "training",
     "predictor",
+    "sharing",
     "estimator",
     "evaluation",
 )
