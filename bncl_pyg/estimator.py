@@ -17,6 +17,7 @@ from bncl_pyg.features import Features, Predictions, score_texts
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.predictor import Predictor, open_scorer
 from bncl_pyg.priors import Priors
+from bncl_pyg.relabel import RelabelledModel
 from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer
 from bncl_pyg.sharing import SharedModel
 from bncl_pyg.training import (
@@ -53,7 +54,7 @@ class _LazyAttribute:
         vars(instance)[self.name] = value
 
 
-class BNCLClassifier(SharedModel, ClassifierMixin, BaseEstimator):
+class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimator):
     """Multi-label text classification from label names, with little or no annotation.
 
     Args:
@@ -274,6 +275,8 @@ class BNCLClassifier(SharedModel, ClassifierMixin, BaseEstimator):
     def _with_trained(self, trained: TrainedModel) -> "BNCLClassifier":
         """Return a classifier with the same arguments that has learned this."""
         other = copy(self)  # without what was loaded: see `__getstate__`
+        if trained.labels != self.labels_:
+            other.set_params(labels=trained.labels, prevalence=None, cardinality=None, graph=None, setting=None)
         other._set_fitted(trained)
         return other
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from .completion import complete_scorer
+
 if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
     from bncl_pyg.scorers import Scorer
@@ -25,6 +27,7 @@ def featurize(
         str,
         typer.Option(
             metavar="strong|light|fast|multilingual|FOLDER|HUB-NAME",
+            autocompletion=complete_scorer,
             help="The language model: 'strong' joins three small encoders, 'light' is the smallest of them, 'fast' has "
             "static vectors (thousands of texts a second), 'multilingual' knows sixteen languages; or any Hugging Face "
             "NLI classifier, sentence encoder or model2vec folder, as a folder or by name; or several joined by '+'.",

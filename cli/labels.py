@@ -1,20 +1,21 @@
-"""`bncl labels`: what is wrong with labels, before anything is scored."""
+"""`bncl labels`: what is wrong with labels before anything is scored, and labels that change after training."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from . import relabel
+from .completion import complete_scorer
 from .outputs import check_output
 
-app = typer.Typer(no_args_is_help=True, help="Check the labels before anything is scored.")
+app = typer.Typer(no_args_is_help=True, help="Check labels before anything is scored; change those of a model.")
+app.command("add")(relabel.add)
+app.command("remove")(relabel.remove)
+app.command("rename")(relabel.rename)
+app.command("merge")(relabel.merge)
 
 _SEVERITIES = {3: "severe", 2: "moderate", 1: "hint"}
-
-
-@app.callback()
-def _group() -> None:
-    """Keep `check` a command of its own while it is the only one."""
 
 
 @app.command()
@@ -29,7 +30,12 @@ def check(
     ] = None,
     template: Annotated[str, typer.Option(help="How a label becomes a hypothesis.")] = "This is about {}.",
     scorer: Annotated[
-        str, typer.Option(metavar="NAME|FOLDER", help="The language model that reads labels and texts.")
+        str,
+        typer.Option(
+            metavar="NAME|FOLDER",
+            help="The language model that reads labels and texts.",
+            autocompletion=complete_scorer,
+        ),
     ] = "light",
     json: Annotated[Path | None, typer.Option(metavar="OUT.json", help="Write all findings here too.")] = None,
 ) -> None:

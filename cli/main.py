@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from bncl_pyg.errors import InputError
 
-from . import data, demo, evaluate, featurize, graph, labels, predict, push, train
+from . import data, demo, doctor, evaluate, featurize, graph, labels, predict, push, train
 
 
 class _OneSentence(TyperGroup):
@@ -48,7 +48,6 @@ class _Plain(logging.Formatter):
 app = typer.Typer(
     cls=_OneSentence,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
     help="Multi-label text classification from label names.",
 )
@@ -60,6 +59,7 @@ app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("push")(push.push)
+app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 
 

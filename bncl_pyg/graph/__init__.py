@@ -11,6 +11,7 @@ from bncl_pyg.graph.walks import Neighbourhood
 if TYPE_CHECKING:
     from bncl_pyg.graph.adjacency import edge_index_of, num_nodes_of
     from bncl_pyg.graph.build import abbreviate, build_graph, check_options, default_graph, graph_of
+    from bncl_pyg.graph.extend import extend_graph
     from bncl_pyg.graph.nearest import NearestSearch
     from bncl_pyg.graph.neighbourhoods import balanced_neighbourhoods
     from bncl_pyg.graph.plot import plot_graph
@@ -31,6 +32,7 @@ _NEED_PYG = {
     "check_options": "build",
     "default_graph": "build",
     "edge_index_of": "adjacency",
+    "extend_graph": "extend",
     "graph_of": "build",
     "graph_statistics": "statistics",
     "num_nodes_of": "adjacency",
@@ -57,6 +59,7 @@ __all__ = [
     "default_graph",
     "edge_index_of",
     "embed_labels",
+    "extend_graph",
     "graph_of",
     "graph_statistics",
     "load_word_vectors",
