@@ -1,6 +1,7 @@
 """`BNCLClassifier`: scikit-learn's face. It turns texts into features, has a recipe fit a model, and asks the model."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ from bncl_pyg.features import Features, Predictions, score_texts
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.predictor import Predictor, open_scorer
 from bncl_pyg.priors import Priors
+from bncl_pyg.relabel import RelabelledModel
 from bncl_pyg.scorers import STRONG, TEMPLATE, Scorer
+from bncl_pyg.sharing import SharedModel
 from bncl_pyg.training import (
     Annotated,
     Progress,
@@ -52,7 +55,7 @@ class _LazyAttribute:
         vars(instance)[self.name] = value
 
 
-class BNCLClassifier(ClassifierMixin, BaseEstimator):
+class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimator):
     """Multi-label text classification from label names, with little or no annotation.
 
     Args:
@@ -88,6 +91,8 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         n_texts_, texts_digest_: how many training texts there were, and a hash of their ids.
         candidates_: how many of a text's labels were scored; `None` for all.
         label_tensors_: what the scorer computed of the labels alone, if the features knew.
+        given_priors_: κ and λ as they were given, with what was not known.
+        card_: the model card, where the model was loaded with one.
 
     Example::
 
@@ -161,7 +166,15 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         model = recipe.fit(features, graph, priors, annotated, seed=self.seed, progress=tell, checkpoint=checkpoint)
         self._set_fitted(
             TrainedModel.of(
-                model, recipe, features, annotated, graph=graph, setting=str(setting), seed=self.seed, log=steps
+                model,
+                recipe,
+                features,
+                annotated,
+                graph=graph,
+                setting=str(setting),
+                seed=self.seed,
+                log=steps,
+                given_priors=priors,
             )
         )
         return self
@@ -261,23 +274,9 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         yield from self._predictor().rows(texts)
 
-    def save_pretrained(self, path: Path | str, *, overwrite: bool = False) -> None:
-        """Write the model as a folder that is whole or absent: safetensors and JSON only."""
-        check_is_fitted(self, "model_")
-        self._trained().save(Path(path), overwrite=overwrite)
-
     @classmethod
-    def from_pretrained(
-        cls, name: Path | str, *, scorer: str | Scorer | None = None, device: str | None = None
-    ) -> "BNCLClassifier":
-        """Load a folder that `save_pretrained` wrote, or such a folder from the Hugging Face hub by name.
-
-        Args:
-            name: the folder or the hub name.
-            scorer: what reads texts, where it is elsewhere than when the model was trained.
-            device: where the model runs; the CPU, if not given.
-        """
-        trained = TrainedModel.load(name)
+    def _from_trained(cls, trained: TrainedModel, scorer: str | Scorer | None, device: str | None) -> "BNCLClassifier":
+        """Return a classifier that has learned this."""
         config = trained.scorer_config
         loaded = cls(
             labels=trained.labels,
@@ -309,8 +308,17 @@ class BNCLClassifier(ClassifierMixin, BaseEstimator):
             self._loaded_scorer = loaded = key, open_scorer(self.scorer, self.device, {})
         return score_texts(corpus, LabelSet.of(self.labels), loaded[1], self.template)
 
+    def _with_trained(self, trained: TrainedModel) -> "BNCLClassifier":
+        """Return a classifier with the same arguments that has learned this."""
+        other = copy(self)  # without what was loaded: see `__getstate__`
+        if trained.labels != self.labels_:
+            other.set_params(labels=trained.labels, prevalence=None, cardinality=None, graph=None, setting=None)
+        other._set_fitted(trained)
+        return other
+
     def _trained(self) -> TrainedModel:
         """Return what was learned."""
+        check_is_fitted(self, "model_")
         # As it is, not by the attribute: the graph of a loaded model is made only when it is asked for.
         return TrainedModel(**{entry.name: vars(self)[f"{entry.name}_"] for entry in fields(TrainedModel)})
 

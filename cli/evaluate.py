@@ -51,6 +51,10 @@ def evaluate(
     labels_column: LabelsColumn = None,
     json: Json = None,
     overwrite: Overwrite = False,
+    update_card: Annotated[
+        bool,
+        typer.Option("--update-card", help="Put the figures into the model's card, MODEL/README.md, beside baselines."),
+    ] = False,
     device: Annotated[
         str | None, typer.Option(help="Where the model runs, such as cuda; the CPU, if not given.")
     ] = None,
@@ -58,7 +62,7 @@ def evaluate(
     """Show how good a model is, beside the zero-shot scores that it started from and, if asked, other methods."""
     from bncl_pyg.corpus import Columns, Corpus, LabelSet
     from bncl_pyg.errors import InputError
-    from bncl_pyg.persistence import local_folder, read_manifest
+    from bncl_pyg.persistence import CARD, local_folder, read_manifest, with_evaluation, write_bytes
 
     from .outputs import check_file, write_figures
     from .show import metrics_table, say
@@ -70,6 +74,8 @@ def evaluate(
         if value is not None and not baselines:
             raise InputError(f"Only the baselines look at {option}: add --baselines, or leave it out.")
     check_file(json, model, features, truth, training, annotated, overwrite=overwrite)
+    if update_card and not Path(model).is_dir():
+        raise InputError(f"Only the card of a folder can be updated, but {model} is none: leave --update-card out.")
     folder = local_folder(model, "a model")
     read_manifest(folder, "model", check_files=False)
     if not features.is_file():
@@ -88,6 +94,9 @@ def evaluate(
     inputs = None if training is None else baseline_inputs(training, known)
     evaluation = evaluate_classifier(classifier, loaded, corpus, inputs)
     write_figures(json, evaluation.as_dict())
+    if update_card:
+        card = classifier.card_ or classifier.generate_model_card().content
+        write_bytes(Path(model) / CARD, with_evaluation(card, evaluation.as_dict()).encode())
     methods = {**evaluation.baselines, "model": evaluation.metrics}
     metrics_table(f"{evaluation.texts} texts, {len(evaluation.labels)} labels", methods)
     if evaluation.annotated:
@@ -103,6 +112,8 @@ def evaluate(
     say(f"Calibration error of the probabilities: {ours:.4f}; of the zero-shot start's: {start:.4f}")
     if json is not None and str(json) != "-":
         say(f"{json}: all of this, and a table by label")
+    if update_card:
+        say(f"{Path(model) / CARD}: the model card shows these figures now")
 
 
 def _scored(classifier: "BNCLClassifier", texts: "Corpus") -> "Features":

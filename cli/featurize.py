@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from .completion import complete_scorer
 from .options import TABLE, IdColumn, Json, Overwrite, SkipEmpty, TextColumns
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def featurize(
         str,
         typer.Option(
             metavar="strong|light|fast|multilingual|FOLDER|HUB-NAME",
+            autocompletion=complete_scorer,
             help="The language model: 'strong' joins three small encoders, 'light' is the smallest of them, 'fast' has "
             "static vectors (thousands of texts a second), 'multilingual' knows sixteen languages; or any Hugging Face "
             "NLI classifier, sentence encoder or model2vec folder, as a folder or by name; or several joined by '+'.",

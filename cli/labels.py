@@ -1,20 +1,21 @@
-"""`bncl labels`: what is wrong with labels, before anything is scored."""
+"""`bncl labels`: what is wrong with labels before anything is scored, and labels that change after training."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from . import relabel
+from .completion import complete_scorer
 from .options import Json, Overwrite, SkipEmpty, TextColumns
 
-app = typer.Typer(no_args_is_help=True, help="Check the labels before anything is scored.")
+app = typer.Typer(no_args_is_help=True, help="Check labels before anything is scored; change those of a model.")
+app.command("add")(relabel.add)
+app.command("remove")(relabel.remove)
+app.command("rename")(relabel.rename)
+app.command("merge")(relabel.merge)
 
 _SEVERITIES = {3: "severe", 2: "moderate", 1: "hint"}
-
-
-@app.callback()
-def _group() -> None:
-    """Keep `check` a command of its own while it is the only one."""
 
 
 @app.command()
@@ -31,7 +32,12 @@ def check(
     skip_empty: SkipEmpty = False,
     template: Annotated[str, typer.Option(help="How a label becomes a hypothesis.")] = "This is about {}.",
     scorer: Annotated[
-        str, typer.Option(metavar="NAME|FOLDER", help="The language model that reads labels and texts.")
+        str,
+        typer.Option(
+            metavar="NAME|FOLDER",
+            help="The language model that reads labels and texts.",
+            autocompletion=complete_scorer,
+        ),
     ] = "light",
     json: Json = None,
     overwrite: Overwrite = False,

@@ -12,7 +12,21 @@ from typer.core import TyperGroup
 
 from bncl_pyg.errors import InputError
 
-from . import classify, data, demo, evaluate, explain, featurize, graph, labels, predict, report, train
+from . import (
+    classify,
+    data,
+    demo,
+    doctor,
+    evaluate,
+    explain,
+    featurize,
+    graph,
+    labels,
+    predict,
+    push,
+    report,
+    train,
+)
 
 
 class _OneSentence(TyperGroup):
@@ -50,7 +64,6 @@ class _Plain(logging.Formatter):
 app = typer.Typer(
     cls=_OneSentence,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
     help="Multi-label text classification from label names.",
     epilog="Exit codes: 0 done, 1 an error of ours, 2 the input or an option cannot be used (one sentence says what), "
@@ -66,6 +79,8 @@ app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("explain")(explain.explain)
 app.command("report")(report.report)
+app.command("push")(push.push)
+app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 
 

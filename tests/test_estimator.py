@@ -106,6 +106,7 @@ def test_folder_round_trip(fitted: BNCLClassifier, features: Features, tmp_path:
     assert {path.suffix for path in (tmp_path / "m").rglob("*") if path.is_file()} == {
         ".json",
         ".jsonl",
+        ".md",
         ".safetensors",
     }
 

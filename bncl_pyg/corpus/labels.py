@@ -178,6 +178,16 @@ class LabelSet:
             for name, text, words in zip(self.names, self.descriptions, self._all_synonyms(), strict=True)
         )
 
+    def chosen(self, places: Iterable[int]) -> "LabelSet":
+        """Return some of these labels, in the order of their places."""
+        kept = list(places)
+        synonyms = self._all_synonyms()
+        return LabelSet(
+            tuple(self.names[place] for place in kept),
+            tuple(self.descriptions[place] for place in kept),
+            tuple(synonyms[place] for place in kept),
+        )
+
     def extended(self, other: "LabelSet") -> "LabelSet":
         """Return these labels followed by others."""
         synonyms = self._all_synonyms() + other._all_synonyms()

@@ -1,6 +1,7 @@
 """The scored texts: scores, vectors and words, the pairs that they are of, and their store on disk."""
 
 from bncl_pyg.features.choice import Choice, ExpectedPrecision
+from bncl_pyg.features.columns import add_columns, add_stored_columns, missing_labels, select_labels, stored_labels
 from bncl_pyg.features.features import Features
 from bncl_pyg.features.featurize import featurize
 from bncl_pyg.features.lsa import LSA, TextInputs
@@ -21,14 +22,19 @@ __all__ = [
     "Pairs",
     "Predictions",
     "TextInputs",
+    "add_columns",
+    "add_stored_columns",
     "all_pairs",
     "featurize",
+    "missing_labels",
     "pairs_of",
     "reachable",
     "read_features",
     "row_blocks",
     "score_texts",
+    "select_labels",
     "sparse_matrix",
+    "stored_labels",
     "text_hash",
     "word_counts",
     "word_spans",

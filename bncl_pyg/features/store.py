@@ -327,7 +327,7 @@ def _clear(path: Path) -> None:
 
 def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int) -> FeatureStore:
     """Open a store that is there, with groups for the texts and labels that are new."""
-    stored = _open(path)
+    stored = open_store(path)
     changed = sorted(key for key in config if config[key] != stored.config.get(key))
     if "scorer" in changed and _only_adds_parts(stored.config["scorer"], config["scorer"]):
         changed.remove("scorer")
@@ -340,7 +340,7 @@ def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSe
     texts = _added(path, "text", "text", stored.index.as_dict(), index.as_dict())
     new_texts = TextIndex(tuple(texts), tuple(texts.values()))
     added = set(_added(path, "label", "description of label", stored.labels.meanings(), labels.meanings()))
-    new_labels = _some_labels(labels, [place for place, name in enumerate(labels.names) if name in added])
+    new_labels = labels.chosen(place for place, name in enumerate(labels.names) if name in added)
     if len(stored.labels) and len(new_labels) and config["kind"] == "sparse":
         raise InputError(
             f"{path} holds the best candidates among {len(stored.labels)} labels, and label '{new_labels.names[0]}' "
@@ -359,15 +359,6 @@ def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSe
         store.write_lists()
     store.write_manifest()
     return store
-
-
-def _some_labels(labels: LabelSet, places: Sequence[int]) -> LabelSet:
-    synonyms = [labels.synonyms[place] for place in places] if labels.synonyms else ()
-    return LabelSet(
-        tuple(labels.names[place] for place in places),
-        tuple(labels.descriptions[place] for place in places),
-        tuple(synonyms),
-    )
 
 
 def _only_adds_parts(there: dict[str, Any], given: dict[str, Any]) -> bool:
@@ -397,7 +388,7 @@ def _added(path: Path, what: str, changed: str, there: dict[str, str], given: di
     return new
 
 
-def _open(path: Path) -> FeatureStore:
+def open_store(path: Path) -> FeatureStore:
     """Open a store; its manifest and its lists are checked, its blocks are not read yet."""
     manifest = read_manifest(path, "features", check_files=False)
     texts, columns = manifest["shape"]
@@ -406,7 +397,7 @@ def _open(path: Path) -> FeatureStore:
     labels = LabelSet.read(path / LABELS) if columns and (path / LABELS).is_file() else LabelSet((), ())
     # A run that was killed while it added texts or labels may have left longer lists: the manifest counts.
     index = TextIndex(index.ids[:texts], index.hashes[:texts])
-    labels = _some_labels(labels, range(min(columns, len(labels))))
+    labels = labels.chosen(range(min(columns, len(labels))))
     grid = Grid(*([(first, last) for first, last in manifest[axis]] for axis in ("rows", "columns")))
     own = {"format", "version", "shape", "rows", "columns", "lists", "files"}
     config = {key: value for key, value in manifest.items() if key not in own}
@@ -424,7 +415,7 @@ def read_features(path: Path, *, parts: bool = False) -> Features:
         path: the folder.
         parts: whether the scores of each part of an ensemble are wanted too, which takes as much memory again for each.
     """
-    store = _open(path)
+    store = open_store(path)
     missing = len(store.missing())
     if missing:
         total = len(store.grid.rows) * len(store.grid.columns)

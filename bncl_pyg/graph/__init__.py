@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         has_open_percentiles,
         with_percentiles,
     )
+    from bncl_pyg.graph.extend import extend_graph
     from bncl_pyg.graph.nearest import NearestSearch
     from bncl_pyg.graph.neighbourhoods import balanced_neighbourhoods
     from bncl_pyg.graph.plot import plot_graph
@@ -40,6 +41,7 @@ _NEED_PYG = {
     "check_options": "build",
     "default_graph": "build",
     "edge_index_of": "adjacency",
+    "extend_graph": "extend",
     "graph_of": "build",
     "graph_statistics": "statistics",
     "has_open_percentiles": "build",
@@ -68,6 +70,7 @@ __all__ = [
     "default_graph",
     "edge_index_of",
     "embed_labels",
+    "extend_graph",
     "graph_of",
     "graph_statistics",
     "has_open_percentiles",

@@ -17,6 +17,8 @@ from bncl_pyg.persistence.files import parent_of, read_json, sha256_of, sync, um
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
+CARD = "README.md"
+"""A page for people, which they may edit: no file that a manifest counts."""
 
 VERSIONS = {"dataset": 2, "features": 2, "graph": 2, "model": 4, "onnx": 2}
 """Of each format that has changed; the last change gave digests to all files of a folder and to the manifest."""
@@ -134,7 +136,7 @@ def _digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file below a folder, by its path there; manifests of folders inside count as files."""
     names = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
     # What a write that was killed left of an earlier manifest is no file of the folder.
-    own = {name for name in names if name in (MANIFEST, LOCK) or name.startswith(f".{MANIFEST}.")}
+    own = {name for name in names if name in (MANIFEST, LOCK, CARD) or name.startswith(f".{MANIFEST}.")}
     return {name: sha256_of(names[name]) for name in sorted(names.keys() - own)}
 
 

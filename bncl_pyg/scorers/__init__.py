@@ -16,6 +16,7 @@ from bncl_pyg.scorers.head import (
     load_head,
     save_head,
 )
+from bncl_pyg.scorers.kept_graphs import cache_folder
 from bncl_pyg.scorers.late_interaction import LateInteractionScorer
 from bncl_pyg.scorers.load import (
     FAST,
@@ -25,6 +26,7 @@ from bncl_pyg.scorers.load import (
     RERANKER,
     STRONG,
     STRONG_PARTS,
+    WEIGHTS,
     embedded_scorer,
     is_here,
     load_scorer,
@@ -72,6 +74,7 @@ __all__ = [
     "STRONG",
     "STRONG_PARTS",
     "TEMPLATE",
+    "WEIGHTS",
     "WINDOWS",
     "BiEncoderScorer",
     "CorrectedHead",
@@ -92,6 +95,7 @@ __all__ = [
     "StaticEncoder",
     "TokenEncoder",
     "best_candidates",
+    "cache_folder",
     "embedded_head",
     "embedded_scorer",
     "hypotheses_of",

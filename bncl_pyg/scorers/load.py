@@ -9,13 +9,15 @@ from bncl_pyg.persistence import local_folder, read_json
 from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
 from bncl_pyg.scorers.ensemble import EnsembleScorer
 from bncl_pyg.scorers.head import COSINE_MIDDLE, COSINE_SCALE, CosineHead, embedded_head
-from bncl_pyg.scorers.pretrained import BGE, COLBERT, EMBEDDED_SHA256, MARCO, POTION
+from bncl_pyg.scorers.pretrained import BGE, COLBERT, EMBEDDED_SHA256, MARCO, MINILM, POTION, Pretrained
 from bncl_pyg.scorers.scorer import MAX_TOKENS, WINDOWS, Scorer, scorer_parts
 
 STRONG, LIGHT, FAST = "strong", "light", "fast"
 RERANKER = "ms-marco"
 STRONG_PARTS = (LIGHT, "bge", "colbert")
 MULTILINGUAL = "multilingual"
+WEIGHTS: dict[str, Pretrained] = {LIGHT: MINILM, "bge": BGE, "colbert": COLBERT, FAST: POTION, RERANKER: MARCO}
+"""What the known scorers read texts with."""
 HEADS = {
     "bge": (7.627, 0.6724),
     "colbert": (15.976, 0.8056),

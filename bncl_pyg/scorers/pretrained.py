@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.persistence import local_folder, sha256_of
+from bncl_pyg.persistence import HubOptions, local_folder, sha256_of
 
 INSTALL = 'pip install "bncl-pyg[offline]"'
+_DOWNLOAD_AGAIN = f"remove that folder and download them again, or run: {INSTALL}"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Pretrained:
         revision: a commit there.
         downloaded: the SHA-256 of each file there; `None` where it is not known, and the commit alone must do.
         megabytes: how much is downloaded.
+        license: of the weights, as the hub writes it.
     """
 
     title: str
@@ -34,6 +36,23 @@ class Pretrained:
     revision: str
     downloaded: Mapping[str, str | None] = field(default_factory=dict)
     megabytes: int = 0
+    license: str = "apache-2.0"
+
+    def here(self) -> Path | None:
+        """Return its folder, after checking every file; `None` where it is not on this machine.
+
+        Nothing is downloaded.
+        """
+        packaged = self._from_package()
+        if packaged is not None:
+            return packaged
+        options = HubOptions(self.revision, local_files_only=True)
+        try:
+            folder = local_folder(self.repository, self.title, tuple(self.downloaded), options=options)
+        except InputError:
+            return None
+        self._check(folder, self.downloaded, _DOWNLOAD_AGAIN)
+        return folder
 
     def local(self) -> Path:
         """Return its folder, after checking every file.
@@ -63,7 +82,7 @@ class Pretrained:
                 f"connected to the Hugging Face hub when it is first used, which downloads it once "
                 f"({self.megabytes} MB)."
             ) from error
-        self._check(folder, self.downloaded, f"remove that folder and download them again, or run: {INSTALL}")
+        self._check(folder, self.downloaded, _DOWNLOAD_AGAIN)
         return folder
 
     def _check(self, folder: Path, files: Mapping[str, str | None], remedy: str) -> None:
@@ -107,6 +126,7 @@ BGE = Pretrained(
         "tokenizer.json": BERT_TOKENIZER,
     },
     134,
+    "mit",
 )
 COLBERT = Pretrained(
     "the encoder answerai-colbert-small-v1",
@@ -138,6 +158,7 @@ POTION = Pretrained(
         "tokenizer.json": "e67e803f624fb4d67dea1c730d06e1067e1b14d830e2c2202569e3ef0f70bb50",
     },
     31,
+    "mit",
 )
 MARCO = Pretrained(
     "the cross-encoder ms-marco-MiniLM-L12-v2",

@@ -1,6 +1,7 @@
 """A trained model with all that belongs to it, as a folder: safetensors and JSON only."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,24 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.persistence import (
+    CARD,
+    CardFacts,
+    HubOptions,
+    card_text,
     local_folder,
     new_folder,
     read_json,
     read_manifest,
+    with_data_license,
+    with_evaluation,
+    write_bytes,
     write_json,
     write_jsonl,
     write_manifest,
 )
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
+from bncl_pyg.training.describe import encoder_licenses, known_of_priors, languages_of, origin_of_graph, reading_of
 from bncl_pyg.training.recipe import Model, Recipe, TrainingStep
 from bncl_pyg.training.recipes import load_recipe, save_recipe
 
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("bncl-pyg", "torch", "torch-geometric")
 """Whose versions a saved model names."""
+GIVEN = "given-priors.json"
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,9 @@ class TrainedModel:
         scorer_config: what made the scores of the training texts.
         candidates: how many of a text's labels were scored; `None` for all.
         label_tensors: what the scorer computed of the labels alone, if the features knew.
+        given_priors: κ and λ as they were given, with what was not known; `None` where none were, or where a model was
+            saved before this was kept.
+        card: the page for people as it was found in the folder; empty where it is still to be written from the run.
     """
 
     model: Model
@@ -66,6 +79,8 @@ class TrainedModel:
     scorer_config: dict[str, Any]
     candidates: int | None
     label_tensors: dict[str, Tensor]
+    given_priors: Priors | None = None
+    card: str = ""
 
     @classmethod
     def of(
@@ -79,6 +94,7 @@ class TrainedModel:
         setting: str,
         seed: int,
         log: list[TrainingStep],
+        given_priors: Priors | None = None,
     ) -> "TrainedModel":
         """Return a model that was just trained on these features; `graph` is what its recipe was given."""
         return cls(
@@ -95,6 +111,7 @@ class TrainedModel:
             scorer_config=features.scorer,
             candidates=None if features.candidates is None else features.candidates.shape[1],
             label_tensors=features.label_tensors,
+            given_priors=given_priors,
         )
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
@@ -109,6 +126,8 @@ class TrainedModel:
             self.model.priors.write(folder / "priors.json", self.labels)
             rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated.items())
             write_jsonl(folder / "annotated.jsonl", rows)
+            if self.given_priors is not None:
+                self.given_priors.write(folder / GIVEN, self.labels)
             write_json(folder / "training.json", {"steps": [asdict(step) for step in self.log]})
             graph = self.graph.graph if isinstance(self.graph, LazyGraph) else self.graph
             graph.save(folder / "graph")
@@ -124,11 +143,28 @@ class TrainedModel:
                 "versions": {name: version(name) for name in PACKAGES},
             }
             write_manifest(folder, "model", content)
+            write_bytes(folder / CARD, self.with_card().card.encode())
+
+    def with_card(
+        self, *, evaluation: Mapping[str, Any] | None = None, data_license: str | None = None
+    ) -> "TrainedModel":
+        """Return the same with a card: the one that there is, or one that is written from the run.
+
+        Args:
+            evaluation: figures on test texts (`Evaluation.as_dict`) that it is to show.
+            data_license: of the texts that the model learned from.
+        """
+        card = self.card or card_text(_facts(self))
+        if evaluation is not None:
+            card = with_evaluation(card, evaluation)
+        if data_license is not None:
+            card = with_data_license(card, data_license)
+        return replace(self, card=card)
 
     @classmethod
-    def load(cls, name: Path | str) -> "TrainedModel":
+    def load(cls, name: Path | str, options: HubOptions | None = None) -> "TrainedModel":
         """Read a folder that `save` wrote, or such a folder from the Hugging Face hub by name."""
-        folder = local_folder(name, "a model")
+        folder = local_folder(name, "a model", options=options)
         manifest = read_manifest(folder, "model")
         try:
             recipe = load_recipe(manifest["recipe"])
@@ -154,7 +190,41 @@ class TrainedModel:
             scorer_config=manifest["scorer"],
             candidates=manifest["candidates"],
             label_tensors=load_file(folder / vectors) if vectors in manifest["files"] else {},
+            given_priors=Priors.read(folder / GIVEN, labels) if GIVEN in manifest["files"] else None,
+            card=_read_card(folder / CARD),
         )
+
+
+def _read_card(file: Path) -> str:
+    """Return a card, which somebody may have edited, removed, or saved by an editor that does not write UTF-8."""
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+
+
+def _facts(trained: TrainedModel) -> CardFacts:
+    """Return what a card says of a model."""
+    scorer, priors = trained.scorer_config, trained.model.priors
+    provenance = (
+        trained.graph.provenance if not isinstance(trained.graph, LazyGraph) else trained.graph.parts.provenance
+    )
+    assert priors.cardinality is not None
+    return CardFacts(
+        labels=trained.labels.names,
+        prevalence=priors.shares.tolist(),
+        cardinality=priors.cardinality,
+        texts=trained.n_texts,
+        annotated=len(trained.annotated),
+        setting=trained.setting,
+        priors=known_of_priors(trained.given_priors, trained.setting),
+        recipe=trained.recipe.name,
+        seed=trained.seed,
+        scorer=str(scorer.get("name", "unknown")),
+        reading=reading_of(scorer),
+        encoders=encoder_licenses(scorer),
+        graph=origin_of_graph(provenance),
+        candidates=trained.candidates,
+        languages=languages_of(scorer),
+        versions={name: version(name) for name in PACKAGES},
+    )
 
 
 def _names_by_id(annotated: Annotated | None, features: Features) -> dict[str, tuple[str, ...]]:
