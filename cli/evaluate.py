@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.evaluation import BaselineInputs
+    from bncl_pyg.features import Features
 
 SHOWN = ("ebF1", "miF1", "maF1")
 
@@ -68,7 +69,7 @@ def evaluate(
     if update_card and not Path(model).is_dir():
         raise InputError(f"Only the card of a folder can be updated, but {model} is none: leave --update-card out.")
     classifier = BNCLClassifier.from_pretrained(model, device=device)
-    loaded = read_features(features)
+    loaded = _columns_of(classifier, read_features(features))
     inputs = None if training is None else _baseline_inputs(classifier, training, annotated)
     evaluation = evaluate_classifier(classifier, loaded, Corpus.read(truth, classifier.labels_), inputs)
     if json is not None:
@@ -109,4 +110,14 @@ def _baseline_inputs(classifier: "BNCLClassifier", training: Path, annotated: Pa
             return SentenceEncoder.embedded().encode(texts, progress)
 
     known = None if annotated is None else Corpus.read(annotated, classifier.labels_)
-    return BaselineInputs(read_features(training), known, encode)
+    return BaselineInputs(_columns_of(classifier, read_features(training)), known, encode)
+
+
+def _columns_of(classifier: "BNCLClassifier", features: "Features") -> "Features":
+    """Return the columns of the model's labels, where a folder has more, or has them under other names."""
+    from bncl_pyg.features import missing_labels, select_labels
+
+    labels = classifier.labels_
+    if features.labels == labels or features.candidates is not None or missing_labels(labels, features.labels):
+        return features
+    return select_labels(features, labels)
