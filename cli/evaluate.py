@@ -90,8 +90,8 @@ def evaluate(
     from bncl_pyg.features import read_features
 
     classifier = BNCLClassifier.from_pretrained(model, device=device)
-    loaded = read_features(features) if texts is None else _scored(classifier, texts)
-    inputs = None if training is None else baseline_inputs(training, known)
+    loaded = _columns_of(classifier, read_features(features)) if texts is None else _scored(classifier, texts)
+    inputs = None if training is None else baseline_inputs(classifier, training, known)
     evaluation = evaluate_classifier(classifier, loaded, corpus, inputs)
     write_figures(json, evaluation.as_dict())
     if update_card:
@@ -122,7 +122,7 @@ def _scored(classifier: "BNCLClassifier", texts: "Corpus") -> "Features":
     return classifier.featurize(Corpus(texts.ids, tuple(map(TextCleaner().clean, texts.texts))))
 
 
-def baseline_inputs(training: Path, known: "Corpus | None") -> "BaselineInputs":
+def baseline_inputs(classifier: "BNCLClassifier", training: Path, known: "Corpus | None") -> "BaselineInputs":
     """Return what the baselines need: scored training texts, annotated ones, and an encoder."""
     from bncl_pyg.evaluation import BaselineInputs
     from bncl_pyg.features import read_features
@@ -135,4 +135,14 @@ def baseline_inputs(training: Path, known: "Corpus | None") -> "BaselineInputs":
             start(len(texts), 0)
             return SentenceEncoder.embedded().encode(texts, progress)
 
-    return BaselineInputs(read_features(training), known, encode)
+    return BaselineInputs(_columns_of(classifier, read_features(training)), known, encode)
+
+
+def _columns_of(classifier: "BNCLClassifier", features: "Features") -> "Features":
+    """Return the columns of the model's labels, where a folder has more, or has them under other names."""
+    from bncl_pyg.features import missing_labels, select_labels
+
+    labels = classifier.labels_
+    if features.labels == labels or features.candidates is not None or missing_labels(labels, features.labels):
+        return features
+    return select_labels(features, labels)

@@ -90,7 +90,7 @@ def report(
         features = _scored(model, corpus, scorer, device)
     else:
         features = read_features(texts)
-    inputs = None if training is None else baseline_inputs(training, learned)
+    inputs = None if training is None else baseline_inputs(classifier, training, learned)
     data = collect_report(
         classifier, features, texts=corpus, truth=known, inputs=inputs, title=f"Report on {Path(model).name}"
     )
