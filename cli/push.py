@@ -20,8 +20,8 @@ def push(
 ) -> None:
     """Push a model to the Hugging Face hub, where its name is all that others need to use it.
 
-    Log in first with 'hf auth login', or set HF_TOKEN. The folder's README.md is the model card; 'bncl eval
-    --update-card' puts figures into it.
+    Log in first with 'hf auth login', or set HF_TOKEN. The model card is the folder's README.md;
+    'bncl eval --update-card' puts figures into it.
     """
     from bncl_pyg.errors import InputError
     from bncl_pyg.persistence import check_hub_name, read_manifest
