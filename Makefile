@@ -23,7 +23,7 @@ test: demo docs $(BROWSER)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	BNCL_BROWSER=required $(BIN)/pytest --cov --cov-report=term
+	BNCL_BROWSER=required $(BIN)/pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
 
 # The pages that bncl report and bncl explain write, in headless Chromium; `make test` does it too.
 test-browser: $(INSTALLED) $(BROWSER)
