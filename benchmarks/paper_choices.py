@@ -208,6 +208,9 @@ def as_markdown(content: dict[str, Any]) -> str:
             "maF1",
         ]
         lines.append(markdown_table([*columns, "held-out loss", "training loss"], rows))
+        wanted = len(list(jobs(name)))
+        if len(rows) < wanted:
+            lines.append(f"{len(rows)} of {wanted} trainings are done; the same command goes on.\n")
     return "\n".join(lines) + footer(content["sessions"][-1])
 
 

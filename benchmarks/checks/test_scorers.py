@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import calibrate_scorers, demo, scorers
+from benchmarks import calibrate_scorers, demo, paper_choices, scorers
+from benchmarks.quality.plan import DENSITIES
 from benchmarks.results import FOLDER
 from benchmarks.scorers import Job
 from bncl_pyg.scorers import HEADS
@@ -33,6 +34,7 @@ def metrics(dataset: str, scorer: str, level: str, rough: str) -> Any:
         ("scorers", scorers.as_markdown),
         ("calibration", calibrate_scorers.as_markdown),
         ("demo", demo.as_markdown),
+        ("paper-choices", paper_choices.as_markdown),
     ],
 )
 def test_the_committed_page_is_what_its_json_says(name: str, as_markdown: Any) -> None:
@@ -52,6 +54,16 @@ def test_the_demo_in_the_readme() -> None:
     assert len(rows) == 4
     for metrics_of_row in rows.values():
         assert " | ".join(f"{value:.4f}"[1:] for value in metrics_of_row.values()) in README
+
+
+@pytest.mark.parametrize("name", paper_choices.DATASETS)
+def test_without_labels_the_loss_on_held_out_texts_ranks_the_label_graphs_as_f1_does(name: str) -> None:
+    runs = read("paper-choices")["runs"]
+    tried = [runs[paper_choices.Job(name, percentiles=pair).key] for pair in DENSITIES]
+    by_loss = sorted(tried, key=lambda run: -run["loss"])
+    assert (
+        by_loss == sorted(tried, key=lambda run: run["metrics"][0]) == sorted(tried, key=lambda run: run["metrics"][1])
+    )
 
 
 @pytest.mark.parametrize("name", list(REACH))
