@@ -60,8 +60,12 @@ class AddedColumns:
         self.names = (self.names_column, *(labels.names if wide else (self.shares_column,)))
         for name in self.names:
             if name in columns or self.names.count(name) > 1:
-                what = "already" if name not in labels else "already, which is a label's name, too"
-                raise InputError(f"The table has a column '{name}' {what}; rename it, or leave wide=True out.")
+                if name in labels and wide:
+                    raise InputError(
+                        f"The table has a column '{name}' already, which is a label's name, too; rename it, or leave "
+                        f"wide=True out."
+                    )
+                raise InputError(f"The table has a column '{name}' already; rename it.")
         bad = next((name for name in labels.names if LIST_SEPARATOR in name), None)
         if bad is not None and not known.has_lists:
             raise InputError(
