@@ -386,7 +386,9 @@ def _densities(outcomes: Outcomes) -> str:
 
 def _scorer_name(config: dict[str, Any], scorer: str) -> str:
     """Return what the features of a trial are called on the page: the scorer, how it runs, and its head."""
-    own = config["parts"][scorer] if scorer in config.get("parts", {}) else config
+    parts = config.get("parts", {})
+    # All parts of an ensemble run alike.
+    own = parts.get(scorer) or next(({"backend": part["backend"]} for part in parts.values()), config)
     head = f", head {own['head_sha256'][:8]}" if "head_sha256" in own else ""
     return f"`{scorer}` ({own.get('backend', 'float32')}{head})"
 

@@ -126,7 +126,8 @@ def test_a_report_without_truth(bncl: Bncl, folder: Path) -> None:
     words = ["report", folder / "model", folder / "features", "--out", out]
     assert bncl(*words).exit_code == 0
     assert "need the texts themselves" in out.read_text()
-    assert bncl(*words, "--texts", folder / "texts.jsonl").exit_code == 0
+    refused(bncl(*words, "--texts", folder / "texts.jsonl"), "plain.html")
+    assert bncl(*words, "--texts", folder / "texts.jsonl", "--overwrite").exit_code == 0
     assert "need the texts themselves" not in out.read_text()
 
 
