@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from .options import IdColumn, LabelsColumn, TextColumns
 from .show import texts_bar, training_bar
 
 if TYPE_CHECKING:
+    from bncl_pyg.corpus import Columns
     from bncl_pyg.relabel import Changed, LabelChange
     from bncl_pyg.training import TrainedModel, TrainingStep
 
@@ -20,7 +22,7 @@ Features = Annotated[
 ]
 Texts = Annotated[
     Path | None,
-    typer.Option(metavar="TEXTS", help="The training texts, which a new label is scored on: rows with id, text."),
+    typer.Option(metavar="TEXTS", help="The training texts, which a new label is scored on: a table."),
 ]
 Html = Annotated[
     Literal["auto", "strip", "keep"], typer.Option(help="What happens to HTML, as when it was featurized.")
@@ -51,23 +53,39 @@ def add(
     ] = None,
     annotated: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TEXTS", help="Annotated texts that say whether they have the new labels: id, text, labels."
-        ),
+        typer.Option(metavar="TEXTS", help="Annotated texts that say whether they have the new labels: a table."),
     ] = None,
+    text: TextColumns = None,
+    identifier: IdColumn = None,
+    labels_column: LabelsColumn = None,
     graph: Graph = None,
     html: Html = "auto",
     out: Out = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Add labels: only their columns are scored, and the model is trained again."""
+    from bncl_pyg.corpus import Columns
     from bncl_pyg.relabel import LabelChange
 
     _check_target(model, out, overwrite=overwrite)
     trained = _load(model)
     change = LabelChange.adding(trained.labels, _new_labels(labels))
     known = _prevalences(prevalence or [], change.added)
-    _run(trained, change, model, out, overwrite, features, texts, html, graph, annotated=annotated, prevalence=known)
+    columns = Columns.of(text, identifier, labels_column)
+    _run(
+        trained,
+        change,
+        model,
+        out,
+        overwrite,
+        features,
+        texts,
+        html,
+        graph,
+        columns=columns,
+        annotated=annotated,
+        prevalence=known,
+    )
 
 
 def remove(
@@ -110,18 +128,22 @@ def merge(
     description: Annotated[
         str | None, typer.Option(help="What the merged label means; all that they mean, if left out.")
     ] = None,
+    text: TextColumns = None,
+    identifier: IdColumn = None,
     graph: Graph = None,
     html: Html = "auto",
     out: Out = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Make one label of several: it is scored alone, and the model is trained again."""
+    from bncl_pyg.corpus import Columns
     from bncl_pyg.relabel import LabelChange
 
     _check_target(model, out, overwrite=overwrite)
     trained = _load(model)
     change = LabelChange.merging(trained.labels, names, into, description)
-    _run(trained, change, model, out, overwrite, features, texts, html, graph)
+    columns = Columns.of(text, identifier, None)
+    _run(trained, change, model, out, overwrite, features, texts, html, graph, columns=columns)
 
 
 class _Bars(ExitStack):
@@ -175,6 +197,7 @@ def _run(
     html: Literal["auto", "strip", "keep"] = "auto",
     graph: Path | None = None,
     *,
+    columns: "Columns | None" = None,
     annotated: Path | None = None,
     prevalence: dict[str, Any] | None = None,
 ) -> None:
@@ -187,11 +210,11 @@ def _run(
 
     def read() -> Iterator[tuple[str, str]]:
         assert texts is not None
-        return ((name, cleaner.clean(text)) for name, text in stream_texts(texts))
+        return ((name, cleaner.clean(text)) for name, text in stream_texts(texts, columns))
 
     more = None
     if annotated is not None:
-        corpus = Corpus.read(annotated, change.labels)
+        corpus = Corpus.read(annotated, change.labels, columns)
         assert corpus.annotations is not None
         more = {
             name: [change.labels.names[place] for place in corpus.annotations[[row]].indices]

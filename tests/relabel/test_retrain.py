@@ -243,6 +243,15 @@ def bncl(*words: object) -> Result:
     return CliRunner().invoke(app, ["labels", *map(str, words)], catch_exceptions=False)
 
 
+def test_texts_are_any_table(folder: Path) -> None:
+    corpus, table = Corpus.read(folder / "texts.jsonl"), folder / "table.csv"
+    rows = [f"{name};{text}" for name, text in zip(corpus.ids, corpus.texts, strict=True)]
+    table.write_text("\n".join(["number;words", *rows]) + "\n")
+    columns = ["--texts", table, "--text", "words", "--id", "number", "--out", folder / "more"]
+    added = bncl("add", folder / "model", "zinc=Zinc", "--features", folder / "features", *columns)
+    assert "more: 6 labels, trained again on 24 texts, in " in added.stdout
+
+
 def test_the_commands_with_a_real_scorer(folder: Path) -> None:
     model, features, texts = folder / "model", folder / "features", folder / "texts.jsonl"
     added = bncl("add", model, "zinc=Zinc", "--features", features, "--texts", texts, "--out", folder / "more")
