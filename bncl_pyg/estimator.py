@@ -26,7 +26,6 @@ from bncl_pyg.training import (
     Progress,
     Recipe,
     TrainedModel,
-    TrainingStep,
     check_seed,
     find_recipe,
     indicator_of,
@@ -156,25 +155,17 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         if priors is not None:
             priors.warn_if_they_disagree()
         graph = graph_of(labels, self.graph)
-        steps: list[TrainingStep] = []
-
-        def tell(step: TrainingStep) -> None:
-            steps.append(step)
-            if progress is not None:
-                progress(step)
-
-        model = recipe.fit(features, graph, priors, annotated, seed=self.seed, progress=tell, checkpoint=checkpoint)
         self._set_fitted(
-            TrainedModel.of(
-                model,
+            TrainedModel.fit(
                 recipe,
                 features,
+                graph,
+                priors,
                 annotated,
-                graph=graph,
                 setting=str(setting),
                 seed=self.seed,
-                log=steps,
-                given_priors=priors,
+                progress=progress,
+                checkpoint=checkpoint,
             )
         )
         return self
@@ -253,8 +244,8 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
 
         Args:
             text: which; `None` where only its features are known, and its words cannot be named.
-            label: whose decision is wanted; if not given, those of all labels that the text is given, and of the best
-                that it is not given.
+            label: to explain this decision; if not given, all labels that the text is given, and the best that it is
+                not given.
             features: of this one text, if it is scored already.
         """
         check_is_fitted(self, "model_")

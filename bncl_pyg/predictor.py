@@ -76,8 +76,8 @@ class Predictor:
 
         Args:
             text: which; `None` where only its features are known, and its words cannot be named.
-            label: whose decision is wanted; if not given, those of all labels that the text is given, and of the best
-                that it is not given.
+            label: to explain this decision; if not given, all labels that the text is given, and the best that it is
+                not given.
             features: of this one text, if it is scored already.
         """
         if features is None:

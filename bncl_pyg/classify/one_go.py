@@ -29,7 +29,7 @@ from bncl_pyg.training import Annotated, TrainedModel, TrainingStep, find_recipe
 
 @dataclass(frozen=True)
 class Classified:
-    """A table whose texts have labels.
+    """A table of texts that have labels.
 
     Args:
         texts: the table.

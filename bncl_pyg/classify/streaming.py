@@ -104,7 +104,7 @@ def predict_table(
         out: a file whose ending tells the format, or "-" for standard output.
         choice: how labels are chosen, if not as the model decides.
         wide: write a column a label, with its probability.
-        cleaner: what is done to every text first.
+        cleaner: what is done to every text first; HTML is stripped from texts that are mostly markup, if not given.
         resume: go on with a run that was stopped.
         overwrite: replace the output, or an unfinished run, that is there.
         progress: told how many more rows are done.
@@ -116,7 +116,7 @@ def predict_table(
     added = AddedColumns(columns, predictor.trained.labels, known, wide=wide)
     keep_all = wide or choice.precision is not None
     with _answers_folder(out) as folder:
-        cleaner = cleaner or TextCleaner("keep")
+        cleaner = cleaner or TextCleaner()
         answers = _Answers(folder, _inputs(predictor, texts, cleaner), choice, keep_all=keep_all, resume=resume)
         resumed = answers.predict(predictor, texts, cleaner, progress)
         threshold = None

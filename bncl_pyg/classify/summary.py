@@ -57,9 +57,8 @@ class Summary:
         """Return what is to be known of predictions for these texts."""
         decisions = predicted.decisions
         columns = predicted.candidates
-        given = torch.zeros(len(labels), dtype=torch.int64)
         places = decisions.nonzero()[:, 1] if columns is None else columns[decisions]
-        given += torch.bincount(places, minlength=len(labels))
+        given = torch.bincount(places, minlength=len(labels))
         order = torch.argsort(-given, stable=True).tolist()
         ranked = [(labels.names[place], int(given[place])) for place in order]
         probabilities = predicted.probabilities

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bncl_pyg.corpus import LabelSet, read_rows
-from bncl_pyg.errors import InputError
-from bncl_pyg.features import Features, featurize, read_features, text_hash
+from bncl_pyg.features import Features, StaleFeaturesError, featurize, read_features, text_hash
 from bncl_pyg.persistence import MANIFEST, check_own_folder, folder_lock, read_manifest, write_jsonl, write_manifest
 from bncl_pyg.scorers import Scorer
 
@@ -96,10 +95,8 @@ class WorkFolder:
         write_jsonl(list_file, ({"sha256": key, "text": text} for key, text in wanted.items()))
         try:
             scored = _featurized(wanted, labels, scorer, store, progress, fresh=fresh)
-        except InputError as error:
-            if fresh or "fresh=True" not in str(error):
-                raise
-            log.info("%s", str(error).split(";")[0] + ": all texts are scored anew.")
+        except StaleFeaturesError as error:
+            log.info("%s: all texts are scored anew.", str(error).split(";")[0])
             scored = _featurized(wanted, labels, scorer, store, progress, fresh=True)
         loaded = read_features(store)
         rows = {key: row for row, key in enumerate(loaded.ids)}

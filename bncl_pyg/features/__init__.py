@@ -8,7 +8,7 @@ from bncl_pyg.features.lsa import LSA, TextInputs
 from bncl_pyg.features.pairs import AllPairs, Candidates, PairBlock, Pairs, all_pairs, pairs_of, reachable, row_blocks
 from bncl_pyg.features.predictions import Predictions, sparse_matrix
 from bncl_pyg.features.score import score_texts
-from bncl_pyg.features.store import read_features, text_hash, write_features
+from bncl_pyg.features.store import StaleFeaturesError, read_features, text_hash, write_features
 from bncl_pyg.features.words import word_counts, word_spans
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "PairBlock",
     "Pairs",
     "Predictions",
+    "StaleFeaturesError",
     "TextInputs",
     "add_columns",
     "add_stored_columns",

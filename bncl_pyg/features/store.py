@@ -69,6 +69,10 @@ Span = tuple[int, int]
 """The first row or column of a group and the one after its last."""
 
 
+class StaleFeaturesError(InputError):
+    """A store holds what was made from other texts, labels or by another scorer; it can only be made anew."""
+
+
 @dataclass(frozen=True)
 class TextIndex:
     """Which texts there are, without the texts: ids and hashes, in order."""
@@ -336,13 +340,13 @@ def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSe
         changed.remove("ranker")
         config = {**config, "ranker": stored.config["ranker"]}
     if changed:
-        raise InputError(_made_otherwise(path, changed, stored.config, config))
+        raise StaleFeaturesError(_made_otherwise(path, changed, stored.config, config))
     texts = _added(path, "text", "text", stored.index.as_dict(), index.as_dict())
     new_texts = TextIndex(tuple(texts), tuple(texts.values()))
     added = set(_added(path, "label", "description of label", stored.labels.meanings(), labels.meanings()))
     new_labels = labels.chosen(place for place, name in enumerate(labels.names) if name in added)
     if len(stored.labels) and len(new_labels) and config["kind"] == "sparse":
-        raise InputError(
+        raise StaleFeaturesError(
             f"{path} holds the best candidates among {len(stored.labels)} labels, and label '{new_labels.names[0]}' "
             f"is new: candidates must be chosen again; start anew with fresh=True."
         )
@@ -382,9 +386,11 @@ def _added(path: Path, what: str, changed: str, there: dict[str, str], given: di
     new = dict(given)
     for name, content in there.items():
         if name not in new:
-            raise InputError(f"{path} has a {what} '{name}' that is not in the input; start anew with fresh=True.")
+            raise StaleFeaturesError(
+                f"{path} has a {what} '{name}' that is not in the input; start anew with fresh=True."
+            )
         if new.pop(name) != content:
-            raise InputError(f"{path} was made with another {changed} '{name}'; start anew with fresh=True.")
+            raise StaleFeaturesError(f"{path} was made with another {changed} '{name}'; start anew with fresh=True.")
     return new
 
 

@@ -26,7 +26,7 @@ from bncl_pyg.relabel.annotations import Names, as_annotated, doubtful, followed
 from bncl_pyg.relabel.change import LabelChange
 from bncl_pyg.relabel.priors import changed_priors, guessed_shares
 from bncl_pyg.scorers import STRONG, Scorer
-from bncl_pyg.training import Progress, Setting, TrainedModel, TrainingStep
+from bncl_pyg.training import Progress, Setting, TrainedModel
 
 if TYPE_CHECKING:
     from bncl_pyg.graph import SignedLabelGraph
@@ -103,25 +103,15 @@ def change_labels(trained: TrainedModel, change: LabelChange, work: Work | None 
     own = work.graph or extend_graph(graph, change.labels, change.kept_origins())
     changed_graph = graph_of(change.labels, own)
     priors, setting, annotated, left_out = _known(trained, change, work, features, new, changed_graph, given)
-    steps: list[TrainingStep] = []
-
-    def tell(step: TrainingStep) -> None:
-        steps.append(step)
-        if work.progress is not None:
-            work.progress(step)
-
-    labelled = as_annotated(annotated, new)
-    model = trained.recipe.fit(new, changed_graph, priors, labelled, seed=trained.seed, progress=tell)
-    made = TrainedModel.of(
-        model,
+    made = TrainedModel.fit(
         trained.recipe,
         new,
-        labelled,
-        graph=changed_graph,
+        changed_graph,
+        priors,
+        as_annotated(annotated, new),
         setting=str(setting),
         seed=trained.seed,
-        log=steps,
-        given_priors=priors,
+        progress=work.progress,
     )
     return Changed(made, scored, (_edges(graph), _edges(changed_graph)), left_out, True)
 

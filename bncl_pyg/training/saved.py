@@ -32,7 +32,7 @@ from bncl_pyg.persistence import (
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.describe import encoder_licenses, known_of_priors, languages_of, origin_of_graph, reading_of
-from bncl_pyg.training.recipe import Model, Recipe, TrainingStep
+from bncl_pyg.training.recipe import Model, Progress, Recipe, TrainingStep
 from bncl_pyg.training.recipes import load_recipe, save_recipe
 
 if TYPE_CHECKING:
@@ -83,20 +83,28 @@ class TrainedModel:
     card: str = ""
 
     @classmethod
-    def of(
+    def fit(
         cls,
-        model: Model,
         recipe: Recipe,
         features: Features,
+        graph: "SignedLabelGraph",
+        priors: Priors | None,
         annotated: Annotated | None,
         *,
-        graph: "SignedLabelGraph",
         setting: str,
         seed: int,
-        log: list[TrainingStep],
-        given_priors: Priors | None = None,
+        progress: Progress | None = None,
+        checkpoint: Path | None = None,
     ) -> "TrainedModel":
-        """Return a model that was just trained on these features; `graph` is what its recipe was given."""
+        """Have a recipe fit a model, and note where it comes from; see `Recipe.fit` for the arguments."""
+        steps: list[TrainingStep] = []
+
+        def tell(step: TrainingStep) -> None:
+            steps.append(step)
+            if progress is not None:
+                progress(step)
+
+        model = recipe.fit(features, graph, priors, annotated, seed=seed, progress=tell, checkpoint=checkpoint)
         return cls(
             model=model,
             recipe=recipe,
@@ -104,14 +112,14 @@ class TrainedModel:
             graph=model.label_graph(graph),
             setting=setting,
             seed=seed,
-            log=log,
+            log=steps,
             annotated=_names_by_id(annotated, features),
             n_texts=len(features),
             texts_digest=digest(features.ids),
             scorer_config=features.scorer,
             candidates=None if features.candidates is None else features.candidates.shape[1],
             label_tensors=features.label_tensors,
-            given_priors=given_priors,
+            given_priors=priors,
         )
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:

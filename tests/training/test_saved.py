@@ -23,7 +23,6 @@ from bncl_pyg.training import (
     Recipe,
     SelfTraining,
     TrainedModel,
-    TrainingStep,
     save_recipe,
 )
 from tests.training.world import World, with_candidates
@@ -38,11 +37,7 @@ def train(
     priors: Priors | None,
     annotated: Annotated | None = None,
 ) -> TrainedModel:
-    steps: list[TrainingStep] = []
-    model = recipe.fit(features, graph, priors, annotated, seed=3, progress=steps.append)
-    return TrainedModel.of(
-        model, recipe, features, annotated, graph=graph, setting="domain-supervisor", seed=3, log=steps
-    )
+    return TrainedModel.fit(recipe, features, graph, priors, annotated, setting="domain-supervisor", seed=3)
 
 
 def assert_same(again: TrainedModel, trained: TrainedModel, features: Features) -> None:
