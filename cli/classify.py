@@ -2,14 +2,17 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import (
     TABLE,
+    EmptyRows,
+    Html,
     IdColumn,
     Json,
+    LabelledTable,
     Overwrite,
     Precision,
     TextColumns,
@@ -21,7 +24,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from bncl_pyg.classify import Classified, Summary
-    from bncl_pyg.corpus import LabelSet
+    from bncl_pyg.corpus import LabelSet, TextTable
     from bncl_pyg.priors import Priors
 
 AUTO = "auto"
@@ -34,13 +37,7 @@ def classify(
     labels: Annotated[
         Path, typer.Option(help="Labels: a .txt with a name a line, or a table with label, description and synonyms.")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            help="Where to write the table with the columns that it has, and labels and probabilities; the ending says "
-            "in which format, and - is standard output."
-        ),
-    ],
+    out: LabelledTable,
     text: TextColumns = None,
     identifier: IdColumn = None,
     priors: Annotated[
@@ -80,12 +77,8 @@ def classify(
     top_k: TopK = None,
     precision: Precision = None,
     wide: Wide = False,
-    skip_empty: Annotated[
-        bool, typer.Option("--skip-empty", help="Give rows without a text no label; they are an error otherwise.")
-    ] = False,
-    html: Annotated[
-        Literal["auto", "strip", "keep"], typer.Option(help="What happens to HTML, as for 'bncl featurize'.")
-    ] = "auto",
+    skip_empty: EmptyRows = False,
+    html: Html = "auto",
     overwrite: Overwrite = False,
     json: Json = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same labels.")] = 0,
@@ -116,8 +109,9 @@ def classify(
     check_new_table(out, table.table, overwrite=overwrite)
     known = _known(priors, labels_per_text, label_set)
     others = None if annotated is None else TextTable(annotated, columns, labels=True)
-    for _ in table.unique():
-        pass  # a row that cannot be used is told before anything is loaded
+    _check_rows(table, label_set, own_column)
+    if others is not None:
+        _check_rows(others, label_set, others.columns.labels)
     folder = work or _work_folder(texts, out)
     check_own_folder(folder, "work")
     if str(out) == "-":
@@ -162,6 +156,15 @@ def classify(
     )
     _show(done, summary, out, scorer)
     _show_next(done, text, identifier)
+
+
+def _check_rows(table: "TextTable", labels: "LabelSet", labels_column: str | None) -> None:
+    """Raise, before anything is loaded, if a row cannot be used."""
+    from bncl_pyg.corpus import label_places
+
+    for _, _, row in table.unique():
+        if labels_column is not None and not row.is_missing(labels_column):
+            label_places(row, labels, labels_column)
 
 
 def _known(priors: str, labels_per_text: float | None, labels: "LabelSet") -> "Priors | None":

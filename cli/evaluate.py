@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import IdColumn, Json, LabelsColumn, Overwrite, TextColumns
+from .options import IdColumn, Json, LabelsColumn, Overwrite, TextColumns, TrainedModel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,7 +20,7 @@ SHOWN = ("ebF1", "miF1", "maF1")
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
+    model: TrainedModel,
     features: Annotated[
         Path,
         typer.Argument(metavar="FEATURES|TEXTS", help="The folder of the scored test texts, or a table of them."),

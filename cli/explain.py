@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import IdColumn, Overwrite, TextColumns
+from .options import Device, IdColumn, Overwrite, ScorerFolder, TextColumns, TrainedModel
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,14 +22,14 @@ FOR, AGAINST = "green", "red"
 
 
 def explain(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
+    model: TrainedModel,
     text: Annotated[
         str,
         typer.Argument(metavar="TEXT|ID", help="The text itself; with --texts or --features, the id of one of theirs."),
     ],
     label: Annotated[
         str | None,
-        typer.Option(help="Whose decision to explain; all that the text is given and the next best, if not given."),
+        typer.Option(help="The label to explain; if not given, all that the text is given, and the next best."),
     ] = None,
     texts: Annotated[Path | None, typer.Option(metavar="TEXTS", help="A table of texts, to find the id in.")] = None,
     features: Annotated[
@@ -44,12 +44,8 @@ def explain(
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="OUT.html", help="Write a page that shows it.")] = None,
     overwrite: Overwrite = False,
-    scorer: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="Where scorer and model run, such as cuda; an accelerator, if there is one.")
-    ] = None,
+    scorer: ScorerFolder = None,
+    device: Device = None,
 ) -> None:
     """Show why a text is given its labels: parts that add up to the logit of each decision.
 

@@ -1,12 +1,30 @@
 """Options that several commands have, in one wording."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 TABLE = "CSV, TSV, JSONL, JSON, Parquet or Excel; also .gz and .zst, and - for standard input"
 
+TrainedModel = Annotated[str, typer.Argument(metavar="MODEL", help="The folder of a trained model, or its hub name.")]
+LabelledTable = Annotated[
+    Path,
+    typer.Option(
+        help="Where to write the table with the columns that it has, and labels and probabilities; the ending says in "
+        "which format, and - is standard output."
+    ),
+]
+EmptyRows = Annotated[
+    bool, typer.Option("--skip-empty", help="Give rows without a text no label; they are an error otherwise.")
+]
+Html = Annotated[Literal["auto", "strip", "keep"], typer.Option(help="What happens to HTML, as for 'bncl featurize'.")]
+ScorerFolder = Annotated[
+    str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
+]
+Device = Annotated[
+    str | None, typer.Option(help="Where scorer and model run, such as cuda; an accelerator, if there is one.")
+]
 TextColumns = Annotated[
     str | None,
     typer.Option("--text", metavar="COLUMN,…", help="The columns that make up a text, joined; 'text' if not given."),

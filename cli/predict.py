@@ -7,13 +7,19 @@ import typer
 
 from .options import (
     TABLE,
+    Device,
+    EmptyRows,
+    Html,
     IdColumn,
     Json,
+    LabelledTable,
     Overwrite,
     Precision,
+    ScorerFolder,
     TextColumns,
     Threshold,
     TopK,
+    TrainedModel,
     Wide,
     check_choice,
 )
@@ -26,39 +32,24 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
+    model: TrainedModel,
     texts: Annotated[
         Path, typer.Argument(metavar="FEATURES|TEXTS", help=f"The folder of scored texts, or a table ({TABLE}).")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            help="Where to write the table with the columns that it has, and labels and probabilities; the ending says "
-            "in which format, and - is standard output."
-        ),
-    ],
+    out: LabelledTable,
     text: TextColumns = None,
     identifier: IdColumn = None,
     threshold: Threshold = None,
     top_k: TopK = None,
     precision: Precision = None,
     wide: Wide = False,
-    skip_empty: Annotated[
-        bool, typer.Option("--skip-empty", help="Give rows without a text no label; they are an error otherwise.")
-    ] = False,
+    skip_empty: EmptyRows = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
     overwrite: Overwrite = False,
     json: Json = None,
-    scorer: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
-    ] = None,
-    html: Annotated[
-        Literal["auto", "strip", "keep"],
-        typer.Option(help="What happens to HTML, as for 'bncl featurize'."),
-    ] = "auto",
-    device: Annotated[
-        str | None, typer.Option(help="Where scorer and model run, such as cuda; an accelerator, if there is one.")
-    ] = None,
+    scorer: ScorerFolder = None,
+    html: Html = "auto",
+    device: Device = None,
 ) -> None:
     """Write the labels of texts, the most probable first.
 

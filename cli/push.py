@@ -7,7 +7,7 @@ import typer
 
 
 def push(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
     name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="The repository; it is made if it is not there.")],
     private: Annotated[
         bool, typer.Option("--private", help="Make the repository private, if it is not there yet.")

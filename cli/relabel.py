@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .options import IdColumn, LabelsColumn, TextColumns
+from .options import Html, IdColumn, LabelsColumn, TextColumns
 from .show import texts_bar, training_bar
 
 if TYPE_CHECKING:
@@ -16,16 +16,13 @@ if TYPE_CHECKING:
     from bncl_pyg.relabel import Changed, LabelChange
     from bncl_pyg.training import TrainedModel, TrainingStep
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")]
 Features = Annotated[
     Path, typer.Option(metavar="FEATURES", help="The folder that it was trained from; new columns are added to it.")
 ]
 Texts = Annotated[
     Path | None,
     typer.Option(metavar="TEXTS", help="The training texts, which a new label is scored on: a table."),
-]
-Html = Annotated[
-    Literal["auto", "strip", "keep"], typer.Option(help="What happens to HTML, as when it was featurized.")
 ]
 Graph = Annotated[
     Path | None, typer.Option(help="A graph of the changed labels; if left out, the model's own is extended.")
@@ -64,10 +61,11 @@ def add(
     overwrite: Overwrite = False,
 ) -> None:
     """Add labels: only their columns are scored, and the model is trained again."""
+    _check_files(model, out, features, texts, annotated, overwrite=overwrite)
+
     from bncl_pyg.corpus import Columns
     from bncl_pyg.relabel import LabelChange
 
-    _check_target(model, out, overwrite=overwrite)
     trained = _load(model)
     change = LabelChange.adding(trained.labels, _new_labels(labels))
     known = _prevalences(prevalence or [], change.added)
@@ -97,9 +95,10 @@ def remove(
     overwrite: Overwrite = False,
 ) -> None:
     """Remove labels: nothing is scored, and the model is trained again."""
+    _check_files(model, out, features, overwrite=overwrite)
+
     from bncl_pyg.relabel import LabelChange
 
-    _check_target(model, out, overwrite=overwrite)
     trained = _load(model)
     _run(trained, LabelChange.removing(trained.labels, names), model, out, overwrite, features, graph=graph)
 
@@ -112,9 +111,10 @@ def rename(
     overwrite: Overwrite = False,
 ) -> None:
     """Rename a label: nothing is scored, and nothing is trained."""
+    _check_files(model, out, overwrite=overwrite)
+
     from bncl_pyg.relabel import LabelChange
 
-    _check_target(model, out, overwrite=overwrite)
     trained = _load(model)
     _run(trained, LabelChange.renaming(trained.labels, {old: new}), model, out, overwrite)
 
@@ -136,10 +136,11 @@ def merge(
     overwrite: Overwrite = False,
 ) -> None:
     """Make one label of several: it is scored alone, and the model is trained again."""
+    _check_files(model, out, features, texts, overwrite=overwrite)
+
     from bncl_pyg.corpus import Columns
     from bncl_pyg.relabel import LabelChange
 
-    _check_target(model, out, overwrite=overwrite)
     trained = _load(model)
     change = LabelChange.merging(trained.labels, names, into, description)
     columns = Columns.of(text, identifier, None)
@@ -169,11 +170,24 @@ class _Bars(ExitStack):
         self._trained(step)
 
 
-def _check_target(model: Path, out: Path | None, *, overwrite: bool) -> None:
-    """Refuse a place that cannot be written to before anything is loaded."""
+def _check_files(
+    model: Path,
+    out: Path | None,
+    features: Path | None = None,
+    *tables: Path | None,
+    overwrite: bool,
+) -> None:
+    """Refuse what cannot be read, and a place that cannot be written to, before torch is imported."""
+    from bncl_pyg.corpus import Table
     from bncl_pyg.errors import InputError
-    from bncl_pyg.persistence import check_free
+    from bncl_pyg.persistence import check_free, read_manifest
 
+    read_manifest(model, "model", check_files=False)
+    if features is not None:
+        read_manifest(features, "features", check_files=False)
+    for table in tables:
+        if table is not None:
+            Table(table)
     if out is None and not overwrite:
         raise InputError(f"Say where the changed model goes: --out FOLDER, or --overwrite to change {model} itself.")
     if out is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import IdColumn, LabelsColumn, Overwrite, TextColumns
+from .options import Device, IdColumn, LabelsColumn, Overwrite, ScorerFolder, TextColumns, TrainedModel
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import Corpus
@@ -16,7 +16,7 @@ TEXTS_AT_ONCE = 256
 
 
 def report(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder that 'bncl train' wrote, or its hub name.")],
+    model: TrainedModel,
     texts: Annotated[
         Path,
         typer.Argument(metavar="FEATURES|TEXTS", help="The folder of scored texts, or a table of texts."),
@@ -45,12 +45,8 @@ def report(
     identifier: IdColumn = None,
     labels_column: LabelsColumn = None,
     overwrite: Overwrite = False,
-    scorer: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="Where scorer and model run, such as cuda; an accelerator, if there is one.")
-    ] = None,
+    scorer: ScorerFolder = None,
+    device: Device = None,
 ) -> None:
     """Write one page to look at: figures, labels, the label graph, unsure texts, settings.
 
