@@ -2,6 +2,7 @@
 
     BNCL_DATA=folder python -m benchmarks.quality --datasets reuters21578 --seeds 10
     BNCL_DATA=folder python -m benchmarks.quality --features benchmarks/.cache/scorers --methods paper,reference
+    BNCL_DATA=folder python -m benchmarks.quality --features benchmarks/.cache/scorers --methods paper --main-rows
 
 The folder holds a folder for each data set, with `labels.jsonl`, `train.jsonl` and `test.jsonl`, and, for the graph of
 the paper, GloVe's word vectors. With `--features`, texts are not scored but read from the feature stores that
@@ -21,7 +22,7 @@ import typer
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.pages import Outcomes, as_markdown, calibrated, summary_page
-from benchmarks.quality.plan import FREE, RECIPES, SETFIT, SUPERVISED, Trial, all_trials
+from benchmarks.quality.plan import FREE, RECIPES, SETFIT, SUPERVISED, Trial, all_trials, is_main
 from benchmarks.quality.plots import plot_levels, plot_reliability
 from benchmarks.quality.records import Records
 from benchmarks.quality.workers import measured
@@ -51,6 +52,9 @@ def main(
         str | None,
         typer.Option(help="Measure only these, with commas between; if not given, all but SetFit, which is slow."),
     ] = None,
+    main_rows: Annotated[
+        bool, typer.Option("--main-rows", help="Measure only each method with its own choices, at the main levels.")
+    ] = False,
     epochs: Annotated[int | None, typer.Option(help="Fewer than the recipes', for a quick look only.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Begin no trial of a data set later than this.")] = None,
 ) -> None:
@@ -64,7 +68,7 @@ def main(
             plan = [
                 trial
                 for trial in all_trials(dataset.default_vectors, strong=dataset.has_strong)
-                if trial.method in chosen
+                if trial.method in chosen and (not main_rows or is_main(trial, dataset.default_vectors))
             ]
             _measure(dataset, records, list(records.todo(plan, seeds)), workers, minutes)
         _write_pages(out)

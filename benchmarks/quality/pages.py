@@ -17,6 +17,7 @@ from benchmarks.quality.plan import (
     HOPS,
     LEVELS,
     LITERAL,
+    MAIN_LEVELS,
     OTHER_DECAY,
     OWN_DENSITY,
     PAPER,
@@ -250,7 +251,7 @@ def summary_page(sets: Sequence[Outcomes]) -> str:
 def _against_baselines(sets: Sequence[Outcomes], recipe: str) -> str:
     rows, lost = [], []
     for outcomes in sets:
-        for level in ("0", SCARCE, "5%", "20%", "50%", "100%"):
+        for level in MAIN_LEVELS:
             ours = outcomes.trials.get(outcomes.recipe(recipe, level))
             # With annotated texts, the method is given κ and λ too, and so are the baselines that need nothing else.
             known = dict.fromkeys([*outcomes.baselines(level), *outcomes.baselines("0")])

@@ -44,7 +44,7 @@ class BNCL(torch.nn.Module):
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels hop by hop."""
         layers = [layer for layer in self.layers if isinstance(layer, BalancedConv)]
-        if layers and all(layer.backend == "sparse" for layer in layers):
+        if layers and all(layer.is_fused for layer in layers):
             return fused_update([layer.full_graph() for layer in layers], entailment, contradiction)
         for layer in layers:
             entailment, contradiction = layer(entailment, contradiction)

@@ -1,14 +1,18 @@
-"""The fused kernel: balanced updates around sparse products, with a sparse backward.
+"""The fused kernel: balanced updates around sparse or dense products, with a backward of its own.
 
 Differentiating through torch's own CSR product forms a dense (labels × labels) gradient for the values. Here the
-backward is a product with the transpose (for the states) and a sampled dense-dense product (for the weights), so that
-memory stays O(edges + labels × texts).
+backward of a sparse layer is a product with the transpose (for the states) and a sampled dense-dense product (for the
+weights), so that memory stays O(edges + labels × texts).
 
-What limits the speed is how fast the neighbours' states come from memory. Three things follow:
+What limits sparse products is how fast the neighbours' states come from memory. Three things follow:
 
 - A product is `embedding_bag`: a weighted sum of rows, which fetches the rows ahead; a CSR product does not.
 - Only as many texts are updated at once as fit, with all labels, into the cache, through all layers.
 - All four sums of an update are one product, so that little is done between the products.
+
+Where many pairs are neighbours, matrix products do more than is needed, but at the speed of the processor. What limits
+a dense layer is then to put the weights into matrices and to take gradients out, so that both go through memory in the
+order of the edges.
 """
 
 from collections.abc import Sequence
@@ -42,15 +46,105 @@ class SparseNeighbourhood(torch.nn.Module):
 
     def __init__(self, friends: Tensor, enemies: Tensor, num_labels: int) -> None:
         super().__init__()
-        self.texts_at_once = max(LEAST_TEXTS, CACHE_BYTES // (4 * num_labels) // LEAST_TEXTS * LEAST_TEXTS)
+        self.texts_at_once = _texts_at_once(num_labels)
         parts = (friends, enemies, enemies, friends)
         targets = torch.cat([edges[1].to(torch.int32) + part * num_labels for part, edges in enumerate(parts)])
         sources = torch.cat([edges[0].to(torch.int32) + part % 2 * num_labels for part, edges in enumerate(parts)])
         self.pattern = SparsePattern(targets, sources, (4 * num_labels, 2 * num_labels))
 
+    def matrix(self, weights: Tensor) -> Tensor:
+        """Return the weights as `sums` and `gradient` want them: as they are."""
+        return weights
+
+    def sums(self, matrix: Tensor, states: Tensor) -> Tensor:
+        """Return the four weighted sums, (2, 2, labels, texts), of the states, (2, labels, texts)."""
+        return self.pattern.product(matrix, states.flatten(0, 1)).view(2, *states.shape)
+
+    def gradient(self, so_far: Tensor | None, matrix: Tensor, of_sums: Tensor, states: Tensor) -> Tensor:
+        """Return the gradient of `matrix`: of the texts so far, if there were some, and of these."""
+        gradient = torch.zeros_like(matrix) if so_far is None else so_far
+        self.pattern.add_sampled(gradient, of_sums.flatten(0, 2), states.flatten(0, 1))
+        return gradient
+
+    def by_edges(self, gradient: Tensor) -> Tensor:
+        """Return the gradient as the weights are."""
+        return gradient
+
+    def transposed(self, matrix: Tensor) -> Tensor:
+        """Return the weights as `add_through` wants them."""
+        return self.pattern.sorted_by_column(matrix)
+
+    def add_through(self, transposed: Tensor, of_sums: Tensor, grads: Tensor) -> Tensor:
+        """Return the gradients of the states: those of the updated ones, and what the sums contribute."""
+        return self.pattern.transposed_product(transposed, of_sums.flatten(0, 2)).view_as(grads).add_(grads)
+
+
+class DenseNeighbourhood(torch.nn.Module):
+    """The same by four (labels × labels) matrices, with a row a target; see `SparseNeighbourhood` for all methods.
+
+    Args:
+        friends: edge index (2, edges) from u to v, sorted by target, then source.
+        enemies: the same.
+        num_labels: how many there are.
+    """
+
+    places: Tensor
+
+    def __init__(self, friends: Tensor, enemies: Tensor, num_labels: int) -> None:
+        super().__init__()
+        self.texts_at_once, self.num_labels = _texts_at_once(num_labels), num_labels
+        parts = (friends, enemies, enemies, friends)
+        # Ascending, since the edges are sorted by target: neighbours in memory stay neighbours.
+        places = [(part * num_labels + edges[1]) * num_labels + edges[0] for part, edges in enumerate(parts)]
+        self.register_buffer("places", torch.cat(places), persistent=False)
+
+    def matrix(self, weights: Tensor) -> Tensor:
+        """Return the four matrices, (2, 2, labels, labels)."""
+        matrices = weights.new_zeros(4 * self.num_labels**2).index_copy_(0, self.places, weights)
+        return matrices.view(2, 2, self.num_labels, self.num_labels)
+
+    def sums(self, matrix: Tensor, states: Tensor) -> Tensor:
+        """Return the four weighted sums."""
+        sums = states.new_empty(2, *states.shape)
+        for channel, part in _PARTS:
+            torch.mm(matrix[channel, part], states[part], out=sums[channel, part])
+        return sums
+
+    def gradient(self, so_far: Tensor | None, matrix: Tensor, of_sums: Tensor, states: Tensor) -> Tensor:
+        """Return the gradient of the matrices."""
+        gradient = torch.empty_like(matrix) if so_far is None else so_far
+        for channel, part in _PARTS:
+            # At first nothing is added to: what lies in empty memory does not count.
+            gradient[channel, part].addmm_(of_sums[channel, part], states[part].t(), beta=int(so_far is not None))
+        return gradient
+
+    def by_edges(self, gradient: Tensor) -> Tensor:
+        """Return the gradient of the weights."""
+        return gradient.view(-1).index_select(0, self.places)
+
+    def transposed(self, matrix: Tensor) -> Tensor:
+        """Return the matrices: a product with a transpose needs no other."""
+        return matrix
+
+    def add_through(self, transposed: Tensor, of_sums: Tensor, grads: Tensor) -> Tensor:
+        """Return the gradients of the states."""
+        for channel, part in _PARTS:
+            grads[part].addmm_(transposed[channel, part].t(), of_sums[channel, part])
+        return grads
+
+
+_PARTS = ((0, 0), (0, 1), (1, 0), (1, 1))
+"""The channel that a sum updates, and the channel that its messages come from."""
+
+FusedNeighbourhood = SparseNeighbourhood | DenseNeighbourhood
+
+
+def _texts_at_once(num_labels: int) -> int:
+    return max(LEAST_TEXTS, CACHE_BYTES // (4 * num_labels) // LEAST_TEXTS * LEAST_TEXTS)
+
 
 def fused_update(
-    layers: Sequence[tuple[SparseNeighbourhood, Tensor]], entailment: Tensor, contradiction: Tensor
+    layers: Sequence[tuple[FusedNeighbourhood, Tensor]], entailment: Tensor, contradiction: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Update both channels by layers, one after the other, in one pass.
 
@@ -71,7 +165,7 @@ def fused_update(
 
 
 class BalancedUpdate(torch.autograd.Function):
-    """Balanced updates, one after the other, differentiable in weights and states without (labels × labels) matrices.
+    """Balanced updates, one after the other, differentiable in weights and states.
 
     The products want labels first. Everything inside is so; as many texts as the cache holds go through all layers.
     """
@@ -81,7 +175,7 @@ class BalancedUpdate(torch.autograd.Function):
         ctx: Any,
         entailment: Tensor,
         contradiction: Tensor,
-        neighbourhoods: Sequence[SparseNeighbourhood],
+        neighbourhoods: Sequence[FusedNeighbourhood],
         keep: bool,
         *weights: Tensor,
     ) -> tuple[Tensor, Tensor]:
@@ -90,7 +184,7 @@ class BalancedUpdate(torch.autograd.Function):
         Nothing is kept for a backward if `keep` is false: in here one cannot see whether there will be one.
         """
         at_once = min(each.texts_at_once for each in neighbourhoods)
-        values = [own.detach() for own in weights]
+        values = [each.matrix(own.detach()) for each, own in zip(neighbourhoods, weights, strict=True)]
         inputs = entailment.detach(), contradiction.detach()
         saved: list[Tensor] = []
         updated = entailment.new_empty(2, *entailment.shape[::-1])
@@ -99,7 +193,7 @@ class BalancedUpdate(torch.autograd.Function):
             for into, channel in zip(states, inputs, strict=True):
                 _copy(into, channel[place : place + at_once].t())
             for neighbourhood, own in zip(neighbourhoods, values, strict=True):
-                sums = neighbourhood.pattern.product(own, states.flatten(0, 1)).relu_().view(2, *states.shape)
+                sums = neighbourhood.sums(own, states).relu_()
                 saved += [states, sums] if keep else []
                 states = (sums[:, 0] + sums[:, 1]).add_(states)
             if len(entailment) <= at_once:
@@ -118,10 +212,10 @@ class BalancedUpdate(torch.autograd.Function):
         neighbourhoods, at_once, layers = ctx.neighbourhoods, ctx.at_once, len(ctx.neighbourhoods)
         values, saved = ctx.saved_tensors[:layers], list(ctx.saved_tensors[layers:])
         wants_states, wants_weights = any(ctx.needs_input_grad[:2]), any(ctx.needs_input_grad[4:])
-        of_values = [torch.zeros_like(own) for own in values] if wants_weights else []
-        by_column = [
-            neighbourhood.pattern.sorted_by_column(own) if wants_states or number else own
-            for number, (neighbourhood, own) in enumerate(zip(neighbourhoods, values, strict=True))
+        pairs = list(zip(neighbourhoods, values, strict=True))
+        of_values: list[Tensor | None] = [None] * layers
+        transposed = [
+            each.transposed(own) if wants_states or number else own for number, (each, own) in enumerate(pairs)
         ]
         # A gradient that lies in memory as its states do need not be transposed again.
         of_states = [
@@ -135,16 +229,16 @@ class BalancedUpdate(torch.autograd.Function):
             for number, neighbourhood in reversed(list(enumerate(neighbourhoods))):
                 states, sums = saved[2 * (place // at_once * layers + number) :][:2]
                 of_sums = torch.ops.aten.threshold_backward(grads[:, None].expand_as(sums), sums, 0)
-                flat = of_sums.flatten(0, 2)
                 if wants_weights:
-                    neighbourhood.pattern.add_sampled(of_values[number], flat, states.flatten(0, 1))
+                    of_values[number] = neighbourhood.gradient(of_values[number], values[number], of_sums, states)
                 if wants_states or number:
-                    through = neighbourhood.pattern.transposed_product(by_column[number], flat).view_as(states)
-                    grads = through.add_(grads)
+                    grads = neighbourhood.add_through(transposed[number], of_sums, grads)
             for of_channel, grad in zip(of_states, grads, strict=True):
                 if of_channel is not None:
                     _copy(of_channel[place : place + at_once], grad.t())
-        of_weights = of_values if wants_weights else [None] * layers
+        of_weights = [
+            None if grad is None else each.by_edges(grad) for each, grad in zip(neighbourhoods, of_values, strict=True)
+        ]
         return *of_states, None, None, *of_weights
 
 

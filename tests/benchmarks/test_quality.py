@@ -22,6 +22,7 @@ from benchmarks.quality.plan import (
     Trial,
     all_trials,
     grouped,
+    is_main,
     revision_of,
     seeds_of,
 )
@@ -97,6 +98,16 @@ def test_ten_seeds_where_a_training_takes_seconds_and_three_elsewhere() -> None:
         assert seeds_of(Trial("ML-kNN", level="5%"), dataset, 10) == 10
         assert seeds_of(Trial("zero-shot"), dataset, 10) == 1
     assert seeds_of(Trial("paper"), "debtags", 2) == 2
+
+
+def test_main_rows_are_each_method_with_its_own_choices() -> None:
+    main = [trial for trial in all_trials("GloVe", strong=True) if is_main(trial, "GloVe")]
+    for recipe in PAPERS:
+        rows = [(trial.setting, trial.level) for trial in main if trial.method == recipe]
+        free, scarce, known = ("annotation-free", "0"), ("scarce-annotation", SCARCE), ("domain-supervisor", SCARCE)
+        assert rows == [free, scarce, known, *(("domain-supervisor", level) for level in ("5%", "20%", "50%", "100%"))]
+    assert [trial.level for trial in main if trial.method == "ML-kNN"] == [SCARCE, "5%", "20%", "50%", "100%"]
+    assert {trial.scorer for trial in main} == {"light"}
 
 
 def test_levels_count_texts() -> None:
