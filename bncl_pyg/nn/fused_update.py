@@ -60,9 +60,9 @@ class SparseNeighbourhood(torch.nn.Module):
         """Return the four weighted sums, (2, 2, labels, texts), of the states, (2, labels, texts)."""
         return self.pattern.product(matrix, states.flatten(0, 1)).view(2, *states.shape)
 
-    def gradient(self, so_far: Tensor | None, matrix: Tensor, of_sums: Tensor, states: Tensor) -> Tensor:
-        """Return the gradient of `matrix`: of the texts so far, if there were some, and of these."""
-        gradient = torch.zeros_like(matrix) if so_far is None else so_far
+    def gradient(self, so_far: Tensor | None, of_sums: Tensor, states: Tensor) -> Tensor:
+        """Return the gradient of the weights: of the texts so far, if there were some, and of these."""
+        gradient = of_sums.new_zeros(len(self.pattern.columns)) if so_far is None else so_far
         self.pattern.add_sampled(gradient, of_sums.flatten(0, 2), states.flatten(0, 1))
         return gradient
 
@@ -93,48 +93,42 @@ class DenseNeighbourhood(torch.nn.Module):
     def __init__(self, friends: Tensor, enemies: Tensor, num_labels: int) -> None:
         super().__init__()
         self.texts_at_once, self.num_labels = _texts_at_once(num_labels), num_labels
-        parts = (friends, enemies, enemies, friends)
-        # Ascending, since the edges are sorted by target: neighbours in memory stay neighbours.
-        places = [(part * num_labels + edges[1]) * num_labels + edges[0] for part, edges in enumerate(parts)]
+        # Matrices that multiply the same channel stand one below the other: W⁺, W⁻ and W̄⁻, W̄⁺.
+        parts = ((0, friends), (2, enemies), (1, enemies), (3, friends))
+        # Ascending within a matrix, since edges are sorted by target: neighbours in memory stay neighbours.
+        places = [(matrix * num_labels + edges[1]) * num_labels + edges[0] for matrix, edges in parts]
         self.register_buffer("places", torch.cat(places), persistent=False)
 
     def matrix(self, weights: Tensor) -> Tensor:
-        """Return the four matrices, (2, 2, labels, labels)."""
+        """Return the matrices, (2, 2 · labels, labels): by the channel that they multiply."""
         matrices = weights.new_zeros(4 * self.num_labels**2).index_copy_(0, self.places, weights)
-        return matrices.view(2, 2, self.num_labels, self.num_labels)
+        return matrices.view(2, 2 * self.num_labels, self.num_labels)
 
     def sums(self, matrix: Tensor, states: Tensor) -> Tensor:
         """Return the four weighted sums."""
-        sums = states.new_empty(2, *states.shape)
-        for channel, part in _PARTS:
-            torch.mm(matrix[channel, part], states[part], out=sums[channel, part])
-        return sums
+        return torch.bmm(matrix, states).view(2, *states.shape).transpose(0, 1)
 
-    def gradient(self, so_far: Tensor | None, matrix: Tensor, of_sums: Tensor, states: Tensor) -> Tensor:
+    def gradient(self, so_far: Tensor | None, of_sums: Tensor, states: Tensor) -> Tensor:
         """Return the gradient of the matrices."""
-        gradient = torch.empty_like(matrix) if so_far is None else so_far
-        for channel, part in _PARTS:
-            # At first nothing is added to: what lies in empty memory does not count.
-            gradient[channel, part].addmm_(of_sums[channel, part], states[part].t(), beta=int(so_far is not None))
-        return gradient
+        left, right = self._by_source(of_sums), states.transpose(1, 2)
+        return torch.bmm(left, right) if so_far is None else so_far.baddbmm_(left, right)
 
     def by_edges(self, gradient: Tensor) -> Tensor:
         """Return the gradient of the weights."""
         return gradient.view(-1).index_select(0, self.places)
 
     def transposed(self, matrix: Tensor) -> Tensor:
-        """Return the matrices: a product with a transpose needs no other."""
-        return matrix
+        """Return the transposes of the matrices, which need not be formed."""
+        return matrix.transpose(1, 2)
 
     def add_through(self, transposed: Tensor, of_sums: Tensor, grads: Tensor) -> Tensor:
         """Return the gradients of the states."""
-        for channel, part in _PARTS:
-            grads[part].addmm_(transposed[channel, part].t(), of_sums[channel, part])
-        return grads
+        return grads.baddbmm_(transposed, self._by_source(of_sums))
 
+    def _by_source(self, of_sums: Tensor) -> Tensor:
+        """Return what belongs to the sums, (2, 2, labels, texts), in the order in which the matrices have it."""
+        return of_sums.transpose(0, 1).reshape(2, 2 * self.num_labels, of_sums.shape[-1])
 
-_PARTS = ((0, 0), (0, 1), (1, 0), (1, 1))
-"""The channel that a sum updates, and the channel that its messages come from."""
 
 FusedNeighbourhood = SparseNeighbourhood | DenseNeighbourhood
 
@@ -230,7 +224,7 @@ class BalancedUpdate(torch.autograd.Function):
                 states, sums = saved[2 * (place // at_once * layers + number) :][:2]
                 of_sums = torch.ops.aten.threshold_backward(grads[:, None].expand_as(sums), sums, 0)
                 if wants_weights:
-                    of_values[number] = neighbourhood.gradient(of_values[number], values[number], of_sums, states)
+                    of_values[number] = neighbourhood.gradient(of_values[number], of_sums, states)
                 if wants_states or number:
                     grads = neighbourhood.add_through(transposed[number], of_sums, grads)
             for of_channel, grad in zip(of_states, grads, strict=True):

@@ -12,6 +12,7 @@ from bncl_pyg.features import Candidates, Features, Pairs, pairs_of, reachable
 from bncl_pyg.nn import CollectiveLoss, choose_sharpness
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
+from bncl_pyg.training.denormals import without_denormals
 from bncl_pyg.training.recipe import Progress, TrainingStep
 from bncl_pyg.training.threads import FEW_NUMBERS, FastestThreads
 
@@ -152,7 +153,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         sums = torch.zeros(5, dtype=torch.float64)
-        with self._threads:
+        with self._threads, without_denormals():
             corpus = self.corpus_indicators() if numbers.prevalence_over == "corpus" else None
             for steps, rows in enumerate(self._batches(epoch), start=1):
                 with self._threads.trying(steps):
