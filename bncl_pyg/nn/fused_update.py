@@ -16,6 +16,7 @@ order of the edges.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -158,11 +159,100 @@ def fused_update(
     return updated
 
 
-class BalancedUpdate(torch.autograd.Function):
-    """Balanced updates, one after the other, differentiable in weights and states.
+@dataclass(frozen=True)
+class Tape:
+    """What a backward needs of some updates.
+
+    Args:
+        neighbourhoods: of the layers.
+        matrices: each layer's weights as its neighbourhood wants them.
+        states: for each block of texts and each layer the states before it, and the sums after the ReLU.
+        at_once: how many texts a block has.
+        is_transposed: of each channel whether its states lay in memory labels first.
+    """
+
+    neighbourhoods: Sequence[FusedNeighbourhood]
+    matrices: Sequence[Tensor]
+    states: Sequence[Tensor]
+    at_once: int
+    is_transposed: Sequence[bool]
+
+    @torch.no_grad()
+    def gradients(
+        self, of_updated: Sequence[Tensor], *, wants_states: bool, wants_weights: bool = True
+    ) -> tuple[list[Tensor | None], list[Tensor | None]]:
+        """Return the gradients of both channels, and of each layer's weights, given those of the updated channels."""
+        at_once, layers = self.at_once, len(self.neighbourhoods)
+        of_matrices: list[Tensor | None] = [None] * layers
+        transposed = [
+            each.transposed(own) if wants_states or number else own
+            for number, (each, own) in enumerate(zip(self.neighbourhoods, self.matrices, strict=True))
+        ]
+        # A gradient that lies in memory as its states do need not be transposed again.
+        of_states = [
+            (grad.new_empty(grad.shape[::-1]).t() if is_transposed else grad.new_empty(grad.shape))
+            if wants_states
+            else None
+            for grad, is_transposed in zip(of_updated, self.is_transposed, strict=True)
+        ]
+        for place in range(0, len(of_updated[0]), at_once):
+            grads = torch.stack([_labels_first(channel[place : place + at_once]) for channel in of_updated])
+            for number in reversed(range(layers)):
+                neighbourhood = self.neighbourhoods[number]
+                states, sums = self.states[2 * (place // at_once * layers + number) :][:2]
+                of_sums = torch.ops.aten.threshold_backward(grads[:, None].expand_as(sums), sums, 0)
+                if wants_weights:
+                    of_matrices[number] = neighbourhood.gradient(of_matrices[number], of_sums, states)
+                if wants_states or number:
+                    grads = neighbourhood.add_through(transposed[number], of_sums, grads)
+            for of_channel, grad in zip(of_states, grads, strict=True):
+                if of_channel is not None:
+                    _copy(of_channel[place : place + at_once], grad.t())
+        of_weights = [
+            None if grad is None else each.by_edges(grad)
+            for each, grad in zip(self.neighbourhoods, of_matrices, strict=True)
+        ]
+        return of_states, of_weights
+
+
+@torch.no_grad()
+def update_on_tape(
+    layers: Sequence[tuple[FusedNeighbourhood, Tensor]], entailment: Tensor, contradiction: Tensor, *, keep: bool = True
+) -> tuple[tuple[Tensor, Tensor], Tape]:
+    """Do what `fused_update` does without torch's autograd, whose bookkeeping takes longer than a small step.
 
     The products want labels first. Everything inside is so; as many texts as the cache holds go through all layers.
+
+    Args:
+        layers: see `fused_update`.
+        entailment: (texts, labels).
+        contradiction: (texts, labels).
+        keep: whether the tape is wanted; else it has no states.
     """
+    neighbourhoods = [neighbourhood for neighbourhood, _ in layers]
+    at_once = min(each.texts_at_once for each in neighbourhoods)
+    matrices = [neighbourhood.matrix(weights) for neighbourhood, weights in layers]
+    inputs = entailment, contradiction
+    kept: list[Tensor] = []
+    updated = entailment.new_empty(2, *entailment.shape[::-1])
+    for place in range(0, len(entailment), at_once):
+        states = entailment.new_empty(2, *entailment[place : place + at_once].shape[::-1])
+        for into, channel in zip(states, inputs, strict=True):
+            _copy(into, channel[place : place + at_once].t())
+        for neighbourhood, matrix in zip(neighbourhoods, matrices, strict=True):
+            sums = neighbourhood.sums(matrix, states).relu_()
+            kept += [states, sums] if keep else []
+            states = (sums[:, 0] + sums[:, 1]).add_(states)
+        if len(entailment) <= at_once:
+            updated = states
+        else:
+            updated[:, :, place : place + at_once] = states
+    is_transposed = [channel.t().is_contiguous() and not channel.is_contiguous() for channel in inputs]
+    return (updated[0].t(), updated[1].t()), Tape(neighbourhoods, matrices, kept, at_once, is_transposed)
+
+
+class BalancedUpdate(torch.autograd.Function):
+    """Balanced updates, one after the other, differentiable in weights and states."""
 
     @staticmethod
     def forward(
@@ -177,62 +267,20 @@ class BalancedUpdate(torch.autograd.Function):
 
         Nothing is kept for a backward if `keep` is false: in here one cannot see whether there will be one.
         """
-        at_once = min(each.texts_at_once for each in neighbourhoods)
-        values = [each.matrix(own.detach()) for each, own in zip(neighbourhoods, weights, strict=True)]
-        inputs = entailment.detach(), contradiction.detach()
-        saved: list[Tensor] = []
-        updated = entailment.new_empty(2, *entailment.shape[::-1])
-        for place in range(0, len(entailment), at_once):
-            states = inputs[0].new_empty(2, *inputs[0][place : place + at_once].shape[::-1])
-            for into, channel in zip(states, inputs, strict=True):
-                _copy(into, channel[place : place + at_once].t())
-            for neighbourhood, own in zip(neighbourhoods, values, strict=True):
-                sums = neighbourhood.sums(own, states).relu_()
-                saved += [states, sums] if keep else []
-                states = (sums[:, 0] + sums[:, 1]).add_(states)
-            if len(entailment) <= at_once:
-                updated = states
-            else:
-                updated[:, :, place : place + at_once] = states
-        ctx.save_for_backward(*values, *saved)
-        ctx.neighbourhoods, ctx.at_once = neighbourhoods, at_once
-        ctx.is_transposed = [channel.t().is_contiguous() and not channel.is_contiguous() for channel in inputs]
-        return updated[0].t(), updated[1].t()
+        layers = list(zip(neighbourhoods, (own.detach() for own in weights), strict=True))
+        updated, tape = update_on_tape(layers, entailment.detach(), contradiction.detach(), keep=keep)
+        ctx.save_for_backward(*tape.matrices, *tape.states)
+        ctx.tape = replace(tape, matrices=(), states=())
+        return updated
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *of_updated: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of both channels and of the weights."""
-        neighbourhoods, at_once, layers = ctx.neighbourhoods, ctx.at_once, len(ctx.neighbourhoods)
-        values, saved = ctx.saved_tensors[:layers], list(ctx.saved_tensors[layers:])
+        layers = len(ctx.tape.neighbourhoods)
+        tape = replace(ctx.tape, matrices=ctx.saved_tensors[:layers], states=ctx.saved_tensors[layers:])
         wants_states, wants_weights = any(ctx.needs_input_grad[:2]), any(ctx.needs_input_grad[4:])
-        pairs = list(zip(neighbourhoods, values, strict=True))
-        of_values: list[Tensor | None] = [None] * layers
-        transposed = [
-            each.transposed(own) if wants_states or number else own for number, (each, own) in enumerate(pairs)
-        ]
-        # A gradient that lies in memory as its states do need not be transposed again.
-        of_states = [
-            (grad.new_empty(grad.shape[::-1]).t() if is_transposed else grad.new_empty(grad.shape))
-            if wants_states
-            else None
-            for grad, is_transposed in zip(of_updated, ctx.is_transposed, strict=True)
-        ]
-        for place in range(0, len(of_updated[0]), at_once):
-            grads = torch.stack([_labels_first(channel[place : place + at_once]) for channel in of_updated])
-            for number, neighbourhood in reversed(list(enumerate(neighbourhoods))):
-                states, sums = saved[2 * (place // at_once * layers + number) :][:2]
-                of_sums = torch.ops.aten.threshold_backward(grads[:, None].expand_as(sums), sums, 0)
-                if wants_weights:
-                    of_values[number] = neighbourhood.gradient(of_values[number], of_sums, states)
-                if wants_states or number:
-                    grads = neighbourhood.add_through(transposed[number], of_sums, grads)
-            for of_channel, grad in zip(of_states, grads, strict=True):
-                if of_channel is not None:
-                    _copy(of_channel[place : place + at_once], grad.t())
-        of_weights = [
-            None if grad is None else each.by_edges(grad) for each, grad in zip(neighbourhoods, of_values, strict=True)
-        ]
+        of_states, of_weights = tape.gradients(of_updated, wants_states=wants_states, wants_weights=wants_weights)
         return *of_states, None, None, *of_weights
 
 
