@@ -27,7 +27,7 @@ from benchmarks.quality.plan import (
     seeds_of,
 )
 from benchmarks.quality.printed import printed
-from benchmarks.quality.records import Records
+from benchmarks.quality.records import Records, is_outdated
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import FOLDER
 from bncl_pyg.corpus import Corpus, LabelSet
@@ -162,7 +162,17 @@ def test_what_the_code_no_longer_predicts_is_measured_again(tmp_path: Path) -> N
     assert [run.get("revision") for run in content["runs"]] == [3, 3, 2, 2, 2, None]
     content["runs"][0]["revision"] = 2
     records.path.write_text(json.dumps(content))
-    assert list(Records(records.path, {"name": "x"}).todo([*guesses, *numbers], 1)) == [(guesses[0], 0)]
+    again = Records(records.path, {"name": "x"})
+    assert list(again.todo([*guesses, *numbers], 1)) == [(guesses[0], 0)]
+    # Until it is, it stays.
+    again.start_session()
+    again.add(Trial("ML-kNN"), 1, Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100))
+    kept = json.loads(records.path.read_text())["runs"]
+    assert [run["trial"] for run in kept if is_outdated(run)] == [guesses[0].as_dict()]
+    again.add(guesses[0], 1, Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100))
+    kept = json.loads(records.path.read_text())["runs"]
+    assert [run["seed"] for run in kept if run["trial"] == guesses[0].as_dict()] == [1]
+    assert not any(map(is_outdated, kept))
 
 
 @pytest.mark.usefixtures("threads")
