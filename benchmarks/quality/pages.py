@@ -338,10 +338,11 @@ def _reach(outcomes: Outcomes) -> list[str]:
             found = getattr(summary.means, metric)
             verdict = "reached" if found >= mark else f"missed by {mark - found:.4f}"
             cell = _cells(summary, [metric])[0]
-            rows.append([level, metric, cell, f"{getattr(figures, metric):.4f}", f"{mark:.4f}", verdict])
+            printed_there = f"{getattr(figures, metric):.4f}"
+            rows.append([level, metric, cell, str(summary.seeds), printed_there, f"{mark:.4f}", verdict])
     if not rows:
         return []
-    table = markdown_table(["annotated texts", "metric", "`paper`", "printed", "to be reached", ""], rows)
+    table = markdown_table(["annotated texts", "metric", "`paper`", "seeds", "printed", "to be reached", ""], rows)
     return ["## The printed figures, reached or not", "Recipe `paper`, scorer `light`.", table]
 
 
