@@ -102,7 +102,7 @@ def _measure(
 def _write_pages(folder: Path) -> None:
     """Make all pages and plots anew from the JSON files in the folder."""
     sets = []
-    for path in sorted(folder.glob("quality-*.json")):
+    for path in sorted(folder.glob("quality-*.json"), key=lambda path: path.stem):
         outcomes = Outcomes(read_json(path))
         write_bytes(path.with_suffix(".md"), as_markdown(outcomes).encode())
         plot_levels(outcomes, path.with_name(f"{path.stem}-levels.png"))
