@@ -110,6 +110,11 @@ def test_main_rows_are_each_method_with_its_own_choices() -> None:
     assert {trial.scorer for trial in main} == {"light"}
 
 
+def test_levels_that_there_are_not_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="There is no level '7%'; there are: 0, L, 1%, 5%,"):
+        main(tmp_path, levels="0,7%")
+
+
 def test_levels_count_texts() -> None:
     assert [Trial("paper", level=level).annotations(1000, 28) for level in ("0", "L", "1%", "100%")] == [
         0,
