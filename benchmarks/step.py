@@ -2,13 +2,14 @@
 takes with recalibration and choice of the graph, and what the update costs between raw text and prediction.
 
     BNCL_DATA=folder python -m benchmarks.step
+    BNCL_DATA=folder python -m benchmarks.step --features benchmarks/.cache/scorers
 
 The transcription is what the paper's equations say, line by line: weights (labels × labels) with a mask at every step,
 a `DataLoader` that collates single samples, `torch.optim.Adam` as it comes. It finds what our `Trainer` finds, with the
 same batches and L2 over each of them, or for `paper-literal` over the whole corpus, whose predictions it sums at every
 step. Before anything is timed, both must find the same loss and the same weights after a step. How threads wait decides
-much of the transcription's time, so that epochs are timed with and without `OMP_WAIT_POLICY`, each in a process of its
-own.
+much of the transcription's time, so that epochs are timed with and without `OMP_WAIT_POLICY`, and with one thread, each
+in a process of its own.
 """
 
 import json
@@ -46,23 +47,32 @@ CASES = (
     (PAPER_LITERAL, (5.0, 95.0)),
 )
 """Which epochs are timed: by which recipe, with which percentiles of the label graph."""
+ONE_THREAD = "one thread"
 POLICIES = {
     "not set": "threads that wait keep their core for a while, which is good on an idle machine",
     "PASSIVE": "threads that wait sleep at once, which is good on a busy one",
+    ONE_THREAD: "the processor's time, which depends least on what else runs",
 }
+"""How threads wait, by `OMP_WAIT_POLICY`, where there are several."""
 
 
 def main(
     data: Annotated[Path, typer.Option(envvar="BNCL_DATA", help="The folder with the data sets.")],
     name: Annotated[str, typer.Option(help="Which of them.")] = "reuters21578",
     cache: Annotated[Path, typer.Option(help="Where vectors and scores are kept.")] = Path("benchmarks/.cache"),
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="BNCL_FEATURES", help="A folder with feature stores, NAME-train and NAME-test, to read instead."
+        ),
+    ] = None,
     epochs: int = 15,
     repeats: int = 3,
     only_epochs: Annotated[bool, typer.Option(hidden=True, help="Time these and print their figures.")] = False,
 ) -> None:
     """Measure and write the tables."""
     load = os.getloadavg()[0]
-    given = DataSet(data / name, cache, typer.echo)
+    given = DataSet(data / name, cache, typer.echo, features)
     given.prepare()
     train, _ = given.scored
     if only_epochs:
@@ -72,6 +82,7 @@ def main(
         return
     command = [sys.executable, "-m", "benchmarks.step", "--data", str(data), "--name", name, "--cache", str(cache)]
     command += ["--epochs", str(epochs), "--only-epochs"]
+    command += [] if features is None else ["--features", str(features)]
     graph = given.graph(given.default_vectors, (5.0, 95.0), 2)
     content = {
         "about": about_this_run(),
@@ -196,7 +207,7 @@ def timed_epochs(
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(epochs + 1):
         for name, work in works.items():
-            seconds[name].append(_seconds(work))
+            seconds[name].append(_seconds(work, time.process_time if torch.get_num_threads() == 1 else None))
     return {
         "recipe": recipe.name,
         "percentiles": graph.provenance["percentiles"],
@@ -301,10 +312,10 @@ def as_markdown(content: dict[str, Any]) -> str:
         "the transcription sums what it predicts of the corpus at every step, where ours keeps a running sum. Both "
         f"find the same: after the first step, losses agree and weights are at most {apart:.0e} apart.\n\n"
         + markdown_table(
-            ["recipe", "percentiles", "the layers' paths", *(f"`OMP_WAIT_POLICY` {policy}" for policy in policies)],
+            ["recipe", "percentiles", "the layers' paths", *(_policy_name(policy) for policy in policies)],
             epochs,
         )
-        + "".join(f"\n- {policy}: {what}." for policy, what in POLICIES.items())
+        + "".join(f"\n- {policy}: {POLICIES[policy]}." for policy in policies)
         + "\n"
         + _training(content.get("training"))
         + "\n## From raw text to prediction\n\n"
@@ -328,22 +339,29 @@ def _training(found: dict[str, Any] | None) -> str:
     )
 
 
+def _policy_name(policy: str) -> str:
+    return policy if policy == ONE_THREAD else f"`OMP_WAIT_POLICY` {policy}"
+
+
 def _share(spent: dict[str, float], name: str) -> str:
     return f"{spent[name] / (spent['scoring'] + spent[name]):.2%}"
 
 
 def _in_a_process(command: list[str], policy: str) -> Any:
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    if policy != "not set":
+    if policy == ONE_THREAD:
+        environment["OMP_NUM_THREADS"] = "1"
+    elif policy != "not set":
         environment["OMP_WAIT_POLICY"] = policy
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _seconds(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
+def _seconds(work: Callable[[], Any], clock: Callable[[], float] | None = None) -> float:
+    clock = time.perf_counter if clock is None else clock
+    began = clock()
     work()
-    return time.perf_counter() - began
+    return clock() - began
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     BNCL_DATA=folder python -m benchmarks.quality --datasets reuters21578 --seeds 10
     BNCL_DATA=folder python -m benchmarks.quality --features benchmarks/.cache/scorers --methods paper,reference
+    BNCL_DATA=folder python -m benchmarks.quality --features benchmarks/.cache/scorers --methods paper --main-rows
 
 The folder holds a folder for each data set, with `labels.jsonl`, `train.jsonl` and `test.jsonl`, and, for the graph of
 the paper, GloVe's word vectors. With `--features`, texts are not scored but read from the feature stores that
@@ -21,7 +22,7 @@ import typer
 
 from benchmarks.quality.datasets import DataSet
 from benchmarks.quality.pages import Outcomes, as_markdown, calibrated, summary_page
-from benchmarks.quality.plan import FREE, RECIPES, SETFIT, SUPERVISED, Trial, all_trials
+from benchmarks.quality.plan import FREE, LEVELS, RECIPES, SCARCE, SETFIT, SUPERVISED, Trial, all_trials, is_main
 from benchmarks.quality.plots import plot_levels, plot_reliability
 from benchmarks.quality.records import Records
 from benchmarks.quality.workers import measured
@@ -51,11 +52,18 @@ def main(
         str | None,
         typer.Option(help="Measure only these, with commas between; if not given, all but SetFit, which is slow."),
     ] = None,
+    main_rows: Annotated[
+        bool, typer.Option("--main-rows", help="Measure only each method with its own choices, at the main levels.")
+    ] = False,
+    levels: Annotated[
+        str | None,
+        typer.Option(help=f"Measure only with so many annotated texts, with commas between: 0, {SCARCE} (labels), 5%."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Fewer than the recipes', for a quick look only.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Begin no trial of a data set later than this.")] = None,
 ) -> None:
     """Measure what is missing and write the pages."""
-    chosen = _methods(methods)
+    chosen, at_levels = _methods(methods), _levels(levels)
     sets = [DataSet(data / name, cache, typer.echo, features) for name in datasets.split(",")]
     for dataset in sets:
         with _alone(cache, dataset.name):
@@ -65,6 +73,8 @@ def main(
                 trial
                 for trial in all_trials(dataset.default_vectors, strong=dataset.has_strong)
                 if trial.method in chosen
+                and trial.level in at_levels
+                and (not main_rows or is_main(trial, dataset.default_vectors))
             ]
             _measure(dataset, records, list(records.todo(plan, seeds)), workers, minutes)
         _write_pages(out)
@@ -92,7 +102,7 @@ def _measure(
 def _write_pages(folder: Path) -> None:
     """Make all pages and plots anew from the JSON files in the folder."""
     sets = []
-    for path in sorted(folder.glob("quality-*.json")):
+    for path in sorted(folder.glob("quality-*.json"), key=lambda path: path.stem):
         outcomes = Outcomes(read_json(path))
         write_bytes(path.with_suffix(".md"), as_markdown(outcomes).encode())
         plot_levels(outcomes, path.with_name(f"{path.stem}-levels.png"))
@@ -112,6 +122,16 @@ def _methods(wanted: str | None) -> set[str]:
         raise InputError(f"There is no method '{name}'; there are: {', '.join((*RECIPES, *FREE, *SUPERVISED))}.")
     if SETFIT in chosen and importlib.util.find_spec("setfit") is None:
         raise InputError("SetFit is not installed; run: pip install 'bncl-pyg[bench]'.")
+    return chosen
+
+
+def _levels(wanted: str | None) -> set[str]:
+    known = ("0", SCARCE, *LEVELS)
+    if wanted is None:
+        return set(known)
+    chosen = set(wanted.split(","))
+    for level in sorted(chosen - set(known)):
+        raise InputError(f"There is no level '{level}'; there are: {', '.join(known)}.")
     return chosen
 
 

@@ -17,6 +17,7 @@ from benchmarks.quality.plan import (
     HOPS,
     LEVELS,
     LITERAL,
+    MAIN_LEVELS,
     OTHER_DECAY,
     OWN_DENSITY,
     PAPER,
@@ -32,6 +33,7 @@ from benchmarks.quality.plan import (
     baseline_trial,
 )
 from benchmarks.quality.printed import REUTERS, STAND_IN, printed
+from benchmarks.quality.records import is_outdated
 from benchmarks.results import markdown_table
 from benchmarks.stores import STRONG
 from bncl_pyg.evaluation import Metrics, Reliability
@@ -48,6 +50,10 @@ DOUBTFUL = (
     "1% and .620 at 10%, and with the paper's .576 at 5%: 135 texts are 1.75%, and fewer annotated texts cannot be "
     "worth more. Where it comes from we cannot tell (the authors' code reports the best epoch on the test set, see "
     "below); by the other figures about .55 is to be expected here."
+)
+MARKED = (
+    "What is marked † was measured by an earlier revision, with the scorers of then, and is to be measured again: the "
+    "same command does it."
 )
 REACH = {"0": 0.46, "5%": 0.57, "20%": 0.68, "50%": 0.71, "100%": 0.75}
 """The ebF1 on Reuters that the recipe `paper` was to reach with the scorer `light`; with half of the texts annotated,
@@ -120,7 +126,17 @@ class Outcomes:
             methods = self.scorers.setdefault(_scorer_name(read, trial.scorer), [])
             methods += [] if trial.method in methods else [trial.method]
         self.trials = {trial: Summary.of(seeds) for trial, seeds in runs.items()}
+        self._outdated = {trial for trial, seeds in runs.items() if any(map(is_outdated, seeds))}
         self.vectors = "GloVe" if self.about["word_vectors"] else "embedded"
+
+    def mark(self, trial: Trial) -> str:
+        """Return the mark of a trial that is to be measured again, or nothing."""
+        return " †" if trial in self._outdated else ""
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether there are such trials."""
+        return bool(self._outdated)
 
     @property
     def name(self) -> str:
@@ -142,6 +158,7 @@ def as_markdown(outcomes: Outcomes) -> str:
     parts = [
         f"# {outcomes.name}: the default recipe, the paper's tables, and the baselines beside them",
         _introduction(outcomes),
+        MARKED if outcomes.has_marks else "",
         "## No annotated text",
         _five(outcomes, [(trial, trial.method) for trial in outcomes.baselines("0")] + _recipes_free(outcomes)),
         f"## As many annotated texts as labels ({outcomes.about['labels']})",
@@ -243,14 +260,15 @@ def summary_page(sets: Sequence[Outcomes]) -> str:
         f"{short}Each data set has a page of its own: {pages}. A recipe stands against the best of the baselines that "
         f"saw the same texts, metric by metric; within one standard deviation counts as level. The best baseline is "
         f"picked by its test figure, which flatters the baselines, not the method. A single seed has no deviation: "
-        f"there every difference counts.\n\n" + "\n".join(_against_baselines(sets, recipe) for recipe in RECIPES)
+        f"there every difference counts. {MARKED if any(one.has_marks for one in sets) else ''}\n\n"
+        + "\n".join(_against_baselines(sets, recipe) for recipe in RECIPES)
     )
 
 
 def _against_baselines(sets: Sequence[Outcomes], recipe: str) -> str:
     rows, lost = [], []
     for outcomes in sets:
-        for level in ("0", SCARCE, "5%", "20%", "50%", "100%"):
+        for level in MAIN_LEVELS:
             ours = outcomes.trials.get(outcomes.recipe(recipe, level))
             # With annotated texts, the method is given κ and λ too, and so are the baselines that need nothing else.
             known = dict.fromkeys([*outcomes.baselines(level), *outcomes.baselines("0")])
@@ -265,7 +283,8 @@ def _against_baselines(sets: Sequence[Outcomes], recipe: str) -> str:
                 sign = "behind" if mine < theirs - margin else "ahead" if mine > theirs + margin else "level"
                 cells.append(f"{mine:.3f} against {theirs:.3f} ({trial.method}): {sign}")
                 behind += [metric] if sign == "behind" else []
-            rows.append([outcomes.name, _level_name(outcomes, level), *cells])
+            mark = outcomes.mark(outcomes.recipe(recipe, level))
+            rows.append([outcomes.name, _level_name(outcomes, level) + mark, *cells])
             lost.append(len(behind))
     if not rows:
         return f"## Recipe `{recipe}`\n\nNot measured yet.\n"
@@ -319,10 +338,11 @@ def _reach(outcomes: Outcomes) -> list[str]:
             found = getattr(summary.means, metric)
             verdict = "reached" if found >= mark else f"missed by {mark - found:.4f}"
             cell = _cells(summary, [metric])[0]
-            rows.append([level, metric, cell, f"{getattr(figures, metric):.4f}", f"{mark:.4f}", verdict])
+            printed_there = f"{getattr(figures, metric):.4f}"
+            rows.append([level, metric, cell, str(summary.seeds), printed_there, f"{mark:.4f}", verdict])
     if not rows:
         return []
-    table = markdown_table(["annotated texts", "metric", "`paper`", "printed", "to be reached", ""], rows)
+    table = markdown_table(["annotated texts", "metric", "`paper`", "seeds", "printed", "to be reached", ""], rows)
     return ["## The printed figures, reached or not", "Recipe `paper`, scorer `light`.", table]
 
 
@@ -435,7 +455,7 @@ def _five(outcomes: Outcomes, rows: Sequence[tuple[Trial, str]], *, beside_print
         if trial not in outcomes.trials:
             continue
         summary = outcomes.trials[trial]
-        lines.append([name, *_cells(summary, Metrics._fields), str(summary.seeds)])
+        lines.append([name + outcomes.mark(trial), *_cells(summary, Metrics._fields), str(summary.seeds)])
         there = printed(outcomes.name, trial, outcomes.vectors)
         if there is not None and beside_printed:
             source, figures, deviations = there
@@ -468,7 +488,7 @@ def _levels(outcomes: Outcomes, metric: str) -> str:
         for level in columns:
             trial = outcomes.recipe(name, level) if name in RECIPES else baseline_trial(name, level)
             summary = outcomes.trials.get(trial)
-            cells.append("" if summary is None else _cells(summary, [metric], digits=3)[0])
+            cells.append("" if summary is None else _cells(summary, [metric], digits=3)[0] + outcomes.mark(trial))
         if any(cells):
             lines.append([shown(name), *cells])
     heads = [_level_name(outcomes, level) for level in columns]

@@ -32,6 +32,8 @@ OTHER_DECAY = 0.9
 """The other reading of "10% decay rate"; the recipes' own is 0.1, as the authors' code has it."""
 LOOKED_AT = ("0", "L", "20%", "100%")
 """At which levels the recipe `paper` is tried without its start, and with the other decay."""
+MAIN_LEVELS = ("0", SCARCE, "5%", "20%", "50%", "100%")
+"""The levels of the summary page."""
 IN_SECONDS = ("reuters21578",)
 FEW_SEEDS = 3
 """With how many seeds at most the paper's recipes run where one of their trainings takes longer than seconds."""
@@ -131,10 +133,21 @@ class Trial:
 def revision_of(trial: Trial) -> int:
     """Return the revision of what a trial predicts: raise it when the code changes that, and it is measured again."""
     if trial.method in PAPERS:
-        return 2
+        return 3  # 2 was on features that had been read before; 8-bit scores depend on the batch a text is read in
     if trial.method != DEFAULT:
         return 1
     return 3 if trial.setting == "scarce-annotation" or trial.rough in ESTIMATED else 2
+
+
+def is_main(trial: Trial, vectors: str) -> bool:
+    """Return whether a trial is of the main rows: a method with its own choices at a level of the summary page.
+
+    Args:
+        trial: of `all_trials`.
+        vectors: what the label graph is made from.
+    """
+    plain = Trial(trial.method, trial.setting, trial.level, trial.vectors)
+    return trial == plain and trial.level in MAIN_LEVELS and trial.vectors in ("", graph_of(trial.method, vectors))
 
 
 def seeds_of(trial: Trial, dataset: str, seeds: int) -> int:

@@ -16,7 +16,8 @@ class Records:
     """The outcomes of one data set.
 
     They count again only for the same content: the hashes of data and word vectors, the number of epochs, the revision
-    and, of each outcome, that of its trial. Each session says which scorer's features it was measured on.
+    and, of each outcome, that of its trial. What was measured before a trial's revision is to be measured again, and
+    stays until then; pages mark it. Each session says which scorer's features it was measured on.
 
     Args:
         path: the file; what is there already counts.
@@ -29,6 +30,7 @@ class Records:
         self.content: dict[str, Any] = {"about": about, "epochs": epochs, "revision": REVISION}
         self.sessions: list[dict[str, Any]] = []
         self.runs: dict[tuple[Trial, int], dict[str, Any]] = {}
+        self._outdated: dict[tuple[Trial, int], dict[str, Any]] = {}
         if path.exists():
             kept = read_json(path)
             # What was measured on the features of an earlier scorer stays; the page says which rows these are.
@@ -41,7 +43,8 @@ class Records:
                     )
             self.sessions = kept["sessions"]
             runs = {(Trial.from_dict(run["trial"]), run["seed"]): run for run in kept["runs"]}
-            self.runs = {key: run for key, run in runs.items() if run.get("revision", 1) == revision_of(key[0])}
+            self.runs = {key: run for key, run in runs.items() if not is_outdated(run)}
+            self._outdated = {key: run for key, run in runs.items() if is_outdated(run)}
 
     def todo(self, trials: Iterable[Trial], seeds: int) -> Iterator[tuple[Trial, int]]:
         """Yield what is missing, all trials with one seed before the next seed."""
@@ -66,8 +69,15 @@ class Records:
     def write(self) -> None:
         """Write the file: an outcome a line, so that a difference between two versions can be read."""
         start = json.dumps({**self.content, "sessions": self.sessions}, indent=2, ensure_ascii=False)
-        runs = ",\n    ".join(json.dumps(run, ensure_ascii=False) for run in self.runs.values())
+        again = {trial for trial, _ in self.runs}
+        outdated = [run for (trial, _), run in self._outdated.items() if trial not in again]
+        runs = ",\n    ".join(json.dumps(run, ensure_ascii=False) for run in (*self.runs.values(), *outdated))
         write_bytes(self.path, f'{start.removesuffix("}").rstrip()},\n  "runs": [\n    {runs}\n  ]\n}}\n'.encode())
+
+
+def is_outdated(run: dict[str, Any]) -> bool:
+    """Return whether an outcome was measured before its trial's revision."""
+    return int(run.get("revision", 1)) != revision_of(Trial.from_dict(run["trial"]))
 
 
 def _same_data(one: dict[str, Any], other: dict[str, Any]) -> bool:

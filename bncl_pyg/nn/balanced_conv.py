@@ -10,12 +10,14 @@ from torch.nn import Parameter
 from torch_geometric.nn import MessagePassing
 
 from bncl_pyg.graph import Neighbourhood, edge_index_of, num_nodes_of
-from bncl_pyg.nn.fused_update import SparseNeighbourhood, fused_update
+from bncl_pyg.nn.fused_update import DenseNeighbourhood, FusedNeighbourhood, SparseNeighbourhood, fused_update
 from bncl_pyg.sparse import ranges, starts_of
 
 Backend = Literal["auto", "message", "sparse", "dense", "torch-sparse"]
+FUSED = ("sparse", "dense")
+"""The backends that `fused_update` computes."""
 
-DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 100, 0.45, 4096
+DENSE_LABELS, DENSE_SHARE, DENSE_LIMIT = 100, 0.35, 4096
 """Dense products win up to the first number of labels, and above the second share of all pairs (the mean of both
 signs) up to the third number (benchmarks/kernels.py measures it); beyond, no (labels × labels) matrix is made."""
 
@@ -71,12 +73,10 @@ class BalancedConv(MessagePassing):
         # All four in one: an optimizer's step costs more by the number of parameters than by their size.
         self.weight = Parameter(torch.empty(2 * (self.friends.size(1) + self.enemies.size(1))))
         # Made when they are needed first: where only parts of the graph are looked at, the whole never is.
-        self._sparse: SparseNeighbourhood | None = None
+        self._fused: FusedNeighbourhood | None = None
         self._adjacencies: tuple[Any, Any] | None = None
         for name in ("friends", "enemies"):
             self.register_buffer(f"_{name}_starts", None, persistent=False)
-        self.register_buffer("_dense_places", self._places() if self.backend == "dense" else None, persistent=False)
-        self._dense_places: Tensor
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -89,7 +89,7 @@ class BalancedConv(MessagePassing):
 
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels."""
-        if self.backend == "sparse":
+        if self.is_fused:
             return fused_update([self.full_graph()], entailment, contradiction)
         of_friends, of_enemies, against_enemies, against_friends = (
             part.relu() for part in self._sums(entailment, contradiction)
@@ -99,15 +99,21 @@ class BalancedConv(MessagePassing):
             contradiction + against_enemies + against_friends,
         )
 
+    @property
+    def is_fused(self) -> bool:
+        """Whether `fused_update` computes the layer, alone or with others."""
+        return self.backend in FUSED
+
     def sources(self, targets: Tensor) -> Tensor:
         """Return the friends and enemies of some labels, with repetitions; int64."""
         return torch.cat([self.get_buffer(name)[0][self._edges_to(name, targets)] for name in ("friends", "enemies")])
 
-    def full_graph(self) -> tuple[SparseNeighbourhood, Tensor]:
+    def full_graph(self) -> tuple[FusedNeighbourhood, Tensor]:
         """Return all neighbourhoods, for `fused_update`, and all weights."""
-        if self._sparse is None:
-            self._sparse = SparseNeighbourhood(self.friends, self.enemies, self.num_labels)
-        return self._sparse, self.weight
+        if self._fused is None:
+            kind = DenseNeighbourhood if self.backend == "dense" else SparseNeighbourhood
+            self._fused = kind(self.friends, self.enemies, self.num_labels)
+        return self._fused, self.weight
 
     def subgraph(self, chosen: Tensor) -> tuple[SparseNeighbourhood, Tensor]:
         """Return the same of the subgraph that some labels induce.
@@ -148,8 +154,6 @@ class BalancedConv(MessagePassing):
 
     def _sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
         """Return the four weighted sums before the ReLU, in the order of `weights`; each (texts, labels)."""
-        if self.backend == "dense":
-            return self._dense_sums(entailment, contradiction)
         is_torch_sparse = self.backend == "torch-sparse"
         friends, enemies = self._sparse_tensors() if is_torch_sparse else (self.friends, self.enemies)
         of_friends, of_enemies, against_enemies, against_friends = self.weights()
@@ -159,11 +163,6 @@ class BalancedConv(MessagePassing):
             self.propagate(enemies, x=entailment, weight=against_enemies),
             self.propagate(friends, x=contradiction, weight=against_friends),
         )
-
-    def _dense_sums(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, ...]:
-        matrices = entailment.new_zeros(4 * self.num_labels**2).index_copy(0, self._dense_places, self.weight)
-        states = torch.stack([entailment, contradiction, entailment, contradiction])
-        return torch.bmm(states, matrices.view(4, self.num_labels, self.num_labels)).unbind()
 
     def weights(self) -> tuple[Tensor, ...]:
         """Return W⁺ (friends' entailment), W̄⁻ (enemies' contradiction), W⁻ (enemies' entailment), W̄⁺ (friends')."""
@@ -175,12 +174,6 @@ class BalancedConv(MessagePassing):
         share = (self.friends.size(1) + self.enemies.size(1)) / (2 * self.num_labels**2)
         is_small = self.num_labels <= DENSE_LABELS
         return "dense" if is_small or (share >= DENSE_SHARE and self.num_labels <= DENSE_LIMIT) else "sparse"
-
-    def _places(self) -> Tensor:
-        """Return where the weights stand in the four (labels × labels) matrices of the backend `dense`."""
-        parts = (self.friends, self.enemies, self.enemies, self.friends)
-        size = self.num_labels
-        return torch.cat([part * size**2 + edges[0] * size + edges[1] for part, edges in enumerate(parts)])
 
     def _sparse_tensors(self) -> tuple[Any, Any]:
         """Return both neighbourhoods for the backend `torch-sparse`."""

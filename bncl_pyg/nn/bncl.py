@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bncl_pyg.graph import Neighbourhood
 from bncl_pyg.nn.balanced_conv import Backend, BalancedConv
-from bncl_pyg.nn.fused_update import fused_update
+from bncl_pyg.nn.fused_update import FusedNeighbourhood, Tape, fused_update, update_on_tape
 
 
 class BNCL(torch.nn.Module):
@@ -43,12 +43,23 @@ class BNCL(torch.nn.Module):
 
     def forward(self, entailment: Tensor, contradiction: Tensor) -> tuple[Tensor, Tensor]:
         """Update both channels hop by hop."""
-        layers = [layer for layer in self.layers if isinstance(layer, BalancedConv)]
-        if layers and all(layer.backend == "sparse" for layer in layers):
-            return fused_update([layer.full_graph() for layer in layers], entailment, contradiction)
-        for layer in layers:
+        if self.is_fused:
+            return fused_update(self._full_graphs(), entailment, contradiction)
+        for layer in self.layers:
             entailment, contradiction = layer(entailment, contradiction)
         return entailment, contradiction
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether one pass updates all layers, so that `on_tape` can be asked."""
+        return len(self.layers) > 0 and all(layer.is_fused for layer in self.layers)
+
+    def on_tape(self, entailment: Tensor, contradiction: Tensor) -> tuple[tuple[Tensor, Tensor], Tape]:
+        """Update both channels without torch's autograd: the tape gives the gradients of the layers' weights."""
+        return update_on_tape(self._full_graphs(), entailment, contradiction)
+
+    def _full_graphs(self) -> list[tuple[FusedNeighbourhood, Tensor]]:
+        return [layer.full_graph() for layer in self.layers if isinstance(layer, BalancedConv)]
 
     def of_candidates(self, entailment: Tensor, contradiction: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
         """Update texts of which only some labels are known, on the labels that occur and the sources of their messages.

@@ -1,7 +1,8 @@
 """The collective loss: what the predictions of all texts together should look like."""
 
 import math
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ FLOOR = 1e-6
 """A tolerance: the smallest number whose logarithm is taken; a state can be exactly 0."""
 TINY = 1e-30
 """A tolerance: what keeps the gradient of a root finite at 0."""
+SUM = 2
+"""How torch's own functions call a sum as reduction."""
 
 
 class CollectiveLoss(torch.nn.Module):
@@ -86,10 +89,8 @@ class CollectiveLoss(torch.nn.Module):
             pairs: which pairs p and p̄ are of; all, if not given.
         """
         pairs = all_pairs(entailment) if pairs is None else pairs
-        expected = (len(entailment) if texts is None else texts) * self.prevalence.to(entailment.dtype)
-        missing = expected if others is None else expected - others
         parts, predicted = _Collective.apply(  # type: ignore[no-untyped-call]
-            entailment, contradiction, missing, pairs, self.cardinality, self.sharpness, self.hesitation == "norm"
+            entailment, contradiction, self._missing(entailment, others, texts), pairs, self._numbers()
         )
         if truth is not None and annotated is not None and len(annotated):
             if self.annotation == "sharpened":
@@ -102,9 +103,100 @@ class CollectiveLoss(torch.nn.Module):
             parts = torch.cat([parts[:3], annotation[None]])
         return parts, predicted
 
+    @torch.no_grad()
+    def with_gradients(
+        self,
+        entailment: Tensor,
+        contradiction: Tensor,
+        truth: Tensor | None = None,
+        annotated: Tensor | None = None,
+        others: Tensor | None = None,
+        texts: int | None = None,
+        pairs: Pairs | None = None,
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+        """Return the parts, s, and the gradients of the weighted sum in p and p̄, without torch's autograd.
+
+        All arguments are those of `forward`; each annotated text stands once in `annotated`.
+        """
+        pairs = all_pairs(entailment) if pairs is None else pairs
+        missing = self._missing(entailment, others, texts)
+        parts, predicted, kept = _collect(entailment, contradiction, missing, pairs, self._numbers())
+        weights = self.weights.to(parts.dtype)
+        if truth is None or annotated is None or not len(annotated):
+            of_p, of_against, _ = _gradients(kept, pairs, self._numbers(), weights, None)
+            return parts, predicted, (of_p, of_against)
+        if self.annotation == "sharpened":
+            own = predicted.index_select(0, annotated)
+            parts[3] = binary_cross_entropy(own, truth, reduction="sum")
+            of_own = torch.ops.aten.binary_cross_entropy_backward(weights[3], own, truth, None, SUM)
+            of_predicted = torch.zeros_like(predicted).index_copy_(0, annotated, of_own)
+            of_p, of_against, _ = _gradients(kept, pairs, self._numbers(), weights, of_predicted)
+            return parts, predicted, (of_p, of_against)
+        of_p, of_against, _ = _gradients(kept, pairs, self._numbers(), weights, None)
+        for states, of_states, wanted in ((entailment, of_p, truth), (contradiction, of_against, 1 - truth)):
+            value, gradient = self._log_likelihood(states.index_select(0, annotated), wanted)
+            parts[3] -= value
+            of_states.index_add_(0, annotated, gradient.mul_(-weights[3]))
+        return parts, predicted, (of_p, of_against)
+
+    def _log_likelihood(self, states: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the sum of the logarithms of the wanted states, and its gradient; one beyond the caps has none."""
+        capped = states.clamp(FLOOR, 1.0 if self.annotation == "likelihood" else None)
+        return (wanted * capped.log()).sum(), (wanted / capped).mul_(capped == states)
+
+    def _missing(self, entailment: Tensor, others: Tensor | None, texts: int | None) -> Tensor:
+        """Return how often a batch should have each label, (labels,)."""
+        expected = (len(entailment) if texts is None else texts) * self.prevalence.to(entailment.dtype)
+        return expected if others is None else expected - others
+
+    def _numbers(self) -> "_Numbers":
+        return _Numbers(self.cardinality, self.sharpness, self.hesitation == "norm")
+
     def total(self, parts: Tensor) -> Tensor:
         """Return the weighted sum of the parts."""
         return parts @ self.weights.to(parts.dtype)
+
+
+class _Numbers(NamedTuple):
+    """What L1, L2 and L3 depend on beside states and prevalences."""
+
+    cardinality: float
+    sharpness: float
+    is_norm: bool
+
+
+def _collect(
+    entailment: Tensor, contradiction: Tensor, missing: Tensor, pairs: Pairs, numbers: _Numbers
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """Return the parts, L4 at 0, s, and what `_gradients` needs; `missing` is how often a batch should have a label."""
+    predicted = (entailment - contradiction).mul_(numbers.sharpness).sigmoid_()
+    rest = (entailment + contradiction).sub_(1)
+    # `norm` would go through labels-first memory number by number.
+    lengths = rest.square().sum(dim=1)
+    if numbers.is_norm:
+        lengths = lengths.add_(TINY).sqrt_()
+    of_labels = (missing - pairs.sums(predicted)).mul_(pairs.counts > 0)
+    of_texts = numbers.cardinality - predicted.sum(dim=1)
+    parts = lengths.sum(), of_labels.dot(of_labels), of_texts.dot(of_texts), lengths.new_zeros(())
+    return torch.stack(parts), predicted, (predicted, rest, lengths, of_labels, of_texts)
+
+
+def _gradients(
+    kept: Sequence[Tensor], pairs: Pairs, numbers: _Numbers, of_parts: Tensor | None, of_predicted: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of p, p̄ and `missing`, given those of the parts and of s."""
+    predicted, rest, lengths, of_labels, of_texts = kept
+    of_lengths, for_labels, for_texts, _ = [0.0] * 4 if of_parts is None else of_parts.tolist()
+    of_labels, of_texts = 2 * for_labels * of_labels, 2 * for_texts * of_texts
+    # As the states lie: else everything that follows would go through memory number by number.
+    wanted = torch.add(
+        -pairs.broadcast_to_pairs(of_labels), of_texts[:, None], alpha=-1, out=torch.empty_like(predicted)
+    )
+    if of_predicted is not None:
+        wanted += of_predicted
+    of_difference = torch.ops.aten.sigmoid_backward(wanted, predicted).mul_(numbers.sharpness)
+    of_sum = rest * ((of_lengths / lengths)[:, None] if numbers.is_norm else 2 * of_lengths)
+    return of_sum + of_difference, of_sum - of_difference, of_labels
 
 
 class _Collective(torch.autograd.Function):
@@ -112,46 +204,20 @@ class _Collective(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        entailment: Tensor,
-        contradiction: Tensor,
-        missing: Tensor,
-        pairs: Pairs,
-        cardinality: float,
-        sharpness: float,
-        is_norm: bool,
+        ctx: Any, entailment: Tensor, contradiction: Tensor, missing: Tensor, pairs: Pairs, numbers: _Numbers
     ) -> tuple[Tensor, Tensor]:
-        """Return the parts, L4 at 0, and s; `missing` is how often this batch should have each label, (labels,)."""
-        predicted = (entailment - contradiction).mul_(sharpness).sigmoid_()
-        rest = (entailment + contradiction).sub_(1)
-        # `norm` would go through labels-first memory number by number.
-        lengths = rest.square().sum(dim=1)
-        if is_norm:
-            lengths = lengths.add_(TINY).sqrt_()
-        of_labels = (missing - pairs.sums(predicted)).mul_(pairs.counts > 0)
-        of_texts = cardinality - predicted.sum(dim=1)
+        """Return the parts, L4 at 0, and s."""
+        parts, predicted, kept = _collect(entailment, contradiction, missing, pairs, numbers)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(predicted, rest, lengths, of_labels, of_texts)
-        ctx.pairs, ctx.sharpness, ctx.is_norm = pairs, sharpness, is_norm
-        parts = lengths.sum(), of_labels.dot(of_labels), of_texts.dot(of_texts), lengths.new_zeros(())
-        return torch.stack(parts), predicted
+        ctx.save_for_backward(*kept)
+        ctx.pairs, ctx.numbers = pairs, numbers
+        return parts, predicted
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_parts: Tensor | None, of_predicted: Tensor | None) -> tuple[Tensor | None, ...]:
         """Return the gradients of p, p̄ and `missing`."""
-        predicted, rest, lengths, of_labels, of_texts = ctx.saved_tensors
-        of_lengths, for_labels, for_texts, _ = [0.0] * 4 if of_parts is None else of_parts.tolist()
-        of_labels, of_texts = 2 * for_labels * of_labels, 2 * for_texts * of_texts
-        # As the states lie: else everything that follows would go through memory number by number.
-        wanted = torch.add(
-            -ctx.pairs.broadcast_to_pairs(of_labels), of_texts[:, None], alpha=-1, out=torch.empty_like(predicted)
-        )
-        if of_predicted is not None:
-            wanted += of_predicted
-        of_difference = torch.ops.aten.sigmoid_backward(wanted, predicted).mul_(ctx.sharpness)
-        of_sum = rest * ((of_lengths / lengths)[:, None] if ctx.is_norm else 2 * of_lengths)
-        return of_sum + of_difference, of_sum - of_difference, of_labels, None, None, None, None
+        return *_gradients(ctx.saved_tensors, ctx.pairs, ctx.numbers, of_parts, of_predicted), None, None
 
 
 def choose_sharpness(entailment: Tensor, contradiction: Tensor, certainty: float = 0.9999) -> int:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
@@ -12,6 +13,7 @@ from bncl_pyg.features import Candidates, Features, Pairs, pairs_of, reachable
 from bncl_pyg.nn import CollectiveLoss, choose_sharpness
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
+from bncl_pyg.training.denormals import without_denormals
 from bncl_pyg.training.recipe import Progress, TrainingStep
 from bncl_pyg.training.threads import FEW_NUMBERS, FastestThreads
 
@@ -114,7 +116,11 @@ class Trainer:
         self.entailment, self.contradiction = features.entailment, features.contradiction
         self.pairs = pairs_of(features.candidates, features.entailment, len(features.labels))
         self.annotated = torch.zeros(0, dtype=torch.int64) if annotated is None else torch.from_numpy(annotated.rows)
-        self._truth = None if annotated is None else annotated.labels
+        self._truth: csr_array | Tensor | None = None
+        if annotated is not None:
+            # Of candidates alone truth is picked batch by batch; else it is a matrix like the scores.
+            is_sparse = isinstance(self.pairs, Candidates)
+            self._truth = annotated.labels if is_sparse else torch.from_numpy(annotated.labels.toarray())
         # For each text its row in the annotations, or -1.
         self._truth_row = torch.full((len(features),), -1)
         self._truth_row[self.annotated] = torch.arange(len(self.annotated))
@@ -152,7 +158,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         sums = torch.zeros(5, dtype=torch.float64)
-        with self._threads:
+        with self._threads, without_denormals():
             corpus = self.corpus_indicators() if numbers.prevalence_over == "corpus" else None
             for steps, rows in enumerate(self._batches(epoch), start=1):
                 with self._threads.trying(steps):
@@ -183,26 +189,48 @@ class Trainer:
     def train_step(self, rows: Tensor, corpus: "Indicators | None") -> Tensor:
         """Train on the texts of these rows and return the loss and its four parts, (5,)."""
         pairs = self.pairs.rows(rows)
-        parts, predicted = self._parts(rows, pairs, corpus)
+        given = self._given(rows, pairs, corpus)
+        if isinstance(self.pairs, Candidates) or not self.model.is_fused:
+            total, parts, predicted = self._backward(rows, given)
+        else:
+            total, parts, predicted = self._backward_on_tape(rows, given)
+        self.optimizer.step()
+        if corpus is not None:
+            corpus.add(rows, predicted, pairs)
+        return torch.cat([total[None], parts])
+
+    def _backward(self, rows: Tensor, given: "Given") -> tuple[Tensor, Tensor, Tensor]:
+        """Set the weights' gradients; return the loss, its parts, and s of these texts' pairs."""
+        parts, predicted = self.loss(*self._states(rows), **given._asdict())
         total = self.loss.total(parts)
         for weight in self.weights:
             weight.grad = None
         total.backward()
-        self.optimizer.step()
-        if corpus is not None:
-            corpus.add(rows, predicted.detach(), pairs)
-        return torch.cat([total.detach()[None], parts.detach()])
+        return total.detach(), parts.detach(), predicted.detach()
 
-    def _parts(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> tuple[Tensor, Tensor]:
-        """Return the parts of the loss and s of these texts' pairs."""
-        entailment, contradiction = self._states(rows)
+    def _backward_on_tape(self, rows: Tensor, given: "Given") -> tuple[Tensor, Tensor, Tensor]:
+        """Do the same without torch's autograd, whose bookkeeping would be a third of a small step."""
+        scores = self.entailment.index_select(0, rows), self.contradiction.index_select(0, rows)
+        states, tape = self.model.on_tape(*scores)
+        parts, predicted, of_states = self.loss.with_gradients(*states, **given._asdict())
+        _, of_weights = tape.gradients(of_states, wants_states=False)
+        for weight, gradient in zip(self.weights, of_weights, strict=True):
+            weight.grad = gradient
+        return self.loss.total(parts), parts, predicted
+
+    def _given(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> "Given":
+        """Return what the loss is given beside the states of these texts."""
         others, texts = (None, None) if corpus is None else (corpus.without(rows, pairs), len(self.entailment))
-        truth = annotated = None
-        if self._truth is not None:
-            annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
-            truth = pairs.rows(annotated).select(self._truth[self._truth_row[rows[annotated]].numpy()])
-        parts: tuple[Tensor, Tensor] = self.loss(entailment, contradiction, truth, annotated, others, texts, pairs)
-        return parts
+        if self._truth is None:
+            return Given(None, None, others, texts, pairs)
+        of_rows = self._truth_row[rows]
+        annotated = (of_rows >= 0).nonzero()[:, 0]
+        places = of_rows[annotated]
+        if isinstance(self._truth, Tensor):
+            truth = self._truth.index_select(0, places).to(self.entailment.dtype)
+        else:
+            truth = pairs.rows(annotated).select(self._truth[places.numpy()])
+        return Given(truth, annotated, others, texts, pairs)
 
     def _reachable(self, prevalence: Tensor) -> Tensor:
         """Return λ, capped where a label is the candidate of few texts: most of its true texts may lie elsewhere."""
@@ -250,6 +278,16 @@ class Trainer:
             return choose_sharpness(self.entailment[sample], self.contradiction[sample])
         except ValueError as error:
             raise InputError(f"The sharpness cannot be chosen: {error} Give a number instead of 'auto'.") from None
+
+
+class Given(NamedTuple):
+    """What the loss is given beside the states; see `CollectiveLoss`."""
+
+    truth: Tensor | None
+    annotated: Tensor | None
+    others: Tensor | None
+    texts: int | None
+    pairs: Pairs
 
 
 class Indicators:

@@ -22,11 +22,12 @@ from benchmarks.quality.plan import (
     Trial,
     all_trials,
     grouped,
+    is_main,
     revision_of,
     seeds_of,
 )
 from benchmarks.quality.printed import printed
-from benchmarks.quality.records import Records
+from benchmarks.quality.records import Records, is_outdated
 from benchmarks.quality.trials import Outcome
 from benchmarks.results import FOLDER
 from bncl_pyg.corpus import Corpus, LabelSet
@@ -99,6 +100,21 @@ def test_ten_seeds_where_a_training_takes_seconds_and_three_elsewhere() -> None:
     assert seeds_of(Trial("paper"), "debtags", 2) == 2
 
 
+def test_main_rows_are_each_method_with_its_own_choices() -> None:
+    main = [trial for trial in all_trials("GloVe", strong=True) if is_main(trial, "GloVe")]
+    for recipe in PAPERS:
+        rows = [(trial.setting, trial.level) for trial in main if trial.method == recipe]
+        free, scarce, known = ("annotation-free", "0"), ("scarce-annotation", SCARCE), ("domain-supervisor", SCARCE)
+        assert rows == [free, scarce, known, *(("domain-supervisor", level) for level in ("5%", "20%", "50%", "100%"))]
+    assert [trial.level for trial in main if trial.method == "ML-kNN"] == [SCARCE, "5%", "20%", "50%", "100%"]
+    assert {trial.scorer for trial in main} == {"light"}
+
+
+def test_levels_that_there_are_not_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="There is no level '7%'; there are: 0, L, 1%, 5%,"):
+        main(tmp_path, levels="0,7%")
+
+
 def test_levels_count_texts() -> None:
     assert [Trial("paper", level=level).annotations(1000, 28) for level in ("0", "L", "1%", "100%")] == [
         0,
@@ -151,7 +167,17 @@ def test_what_the_code_no_longer_predicts_is_measured_again(tmp_path: Path) -> N
     assert [run.get("revision") for run in content["runs"]] == [3, 3, 2, 2, 2, None]
     content["runs"][0]["revision"] = 2
     records.path.write_text(json.dumps(content))
-    assert list(Records(records.path, {"name": "x"}).todo([*guesses, *numbers], 1)) == [(guesses[0], 0)]
+    again = Records(records.path, {"name": "x"})
+    assert list(again.todo([*guesses, *numbers], 1)) == [(guesses[0], 0)]
+    # Until it is, it stays.
+    again.start_session()
+    again.add(Trial("ML-kNN"), 1, Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100))
+    kept = json.loads(records.path.read_text())["runs"]
+    assert [run["trial"] for run in kept if is_outdated(run)] == [guesses[0].as_dict()]
+    again.add(guesses[0], 1, Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100))
+    kept = json.loads(records.path.read_text())["runs"]
+    assert [run["seed"] for run in kept if run["trial"] == guesses[0].as_dict()] == [1]
+    assert not any(map(is_outdated, kept))
 
 
 @pytest.mark.usefixtures("threads")

@@ -92,6 +92,30 @@ def test_gradients_are_those_of_the_formulas(hesitation: Literal["norm", "square
     assert torch.autograd.gradcheck(of_candidates, inputs)
 
 
+@pytest.mark.parametrize("annotation", ["likelihood", "literal", "sharpened"])
+@pytest.mark.parametrize("annotated", [[], [0, 3], [4, 1, 0, 2, 3]])
+def test_gradients_without_autograd_are_those_with_it(
+    annotation: Literal["likelihood", "literal", "sharpened"], annotated: list[int]
+) -> None:
+    generator = torch.Generator().manual_seed(2)
+    # Some states are above 1, one is 0: the caps of the likelihood matter.
+    p, against = 1.5 * torch.rand(2, 5, 4, generator=generator, dtype=torch.float64)
+    p[0, 0] = against[3, 1] = 0.0
+    truth = torch.randint(0, 2, (len(annotated), 4), generator=generator).double()
+    loss = CollectiveLoss(1.5, torch.tensor([0.1, 0.2, 0.3, 0.4]), sharpness=3.0, annotation=annotation)
+    others = torch.tensor([0.5, 1.0, 0.0, 2.0], dtype=torch.float64)
+    given = {"truth": truth, "annotated": torch.tensor(annotated, dtype=torch.int64), "others": others, "texts": 9}
+    states = p.clone().requires_grad_(), against.clone().requires_grad_()
+    parts, predicted = loss(*states, **given)
+    loss.total(parts).backward()
+    own_parts, own_predicted, gradients = loss.with_gradients(p, against, **given)  # type: ignore[arg-type]
+    assert torch.allclose(own_parts, parts)
+    assert torch.allclose(own_predicted, predicted)
+    for state, gradient in zip(states, gradients, strict=True):
+        assert state.grad is not None
+        assert torch.allclose(gradient, state.grad)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8))
 def test_sharpness_is_the_smallest_that_is_certain(margins: list[float]) -> None:

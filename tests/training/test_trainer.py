@@ -14,7 +14,7 @@ from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph, balanced_neighbourhoods
-from bncl_pyg.nn import BNCL, BalancedConv
+from bncl_pyg.nn import BNCL, Backend, BalancedConv
 from bncl_pyg.priors import Priors
 from bncl_pyg.training import PAPER, PAPER_LITERAL, REFERENCE, Annotated, Checkpoint, PaperRecipe, Trainer, TrainingStep
 
@@ -268,6 +268,27 @@ def test_what_is_no_candidate_is_not_called_false(
     assert prevalence == pytest.approx((wanted - counts)[occurring].square().sum().item(), rel=1e-4)
     trainer.run()
     assert bool(torch.isfinite(weights(trainer)).all())
+
+
+@pytest.mark.parametrize("backend", ["sparse", "dense"])
+@RECIPES
+def test_a_step_without_autograd_is_the_step_with_it(
+    backend: Backend,
+    recipe: PaperRecipe,
+    graph: SignedLabelGraph,
+    features: Features,
+    priors: Priors,
+    annotated: Annotated,
+) -> None:
+    hops = balanced_neighbourhoods(graph, simple=recipe.simple_hops)
+    fused, plain = (Trainer(BNCL(hops, how), features, priors, annotated, recipe) for how in (backend, "message"))
+    assert fused.model.is_fused
+    assert not plain.model.is_fused
+    for rows in (torch.arange(50), torch.tensor([0, 1, 2]), torch.from_numpy(annotated.rows)):
+        corpora = [one.corpus_indicators() if recipe is PAPER_LITERAL else None for one in (fused, plain)]
+        losses = [one.train_step(rows, corpus) for one, corpus in zip((fused, plain), corpora, strict=True)]
+        assert losses[0].tolist() == pytest.approx(losses[1].tolist(), rel=1e-4)
+        assert torch.allclose(weights(fused), weights(plain), atol=1e-6)
 
 
 def test_nothing_to_train_on(graph: SignedLabelGraph, features: Features, priors: Priors) -> None:
