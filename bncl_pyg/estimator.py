@@ -85,6 +85,7 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         recipe_: the recipe that was used.
         setting_, seed_: the setting and the seed.
         annotated_: the labels of the annotated texts by id.
+        not_labels_: of texts that are annotated in part, by id, the labels that they are known not to have.
         log_: the steps of training.
         scorer_config_: what made the scores of the training texts.
         n_texts_, texts_digest_: how many training texts there were, and a hash of their ids.
@@ -133,7 +134,8 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         Args:
             texts: a list of texts, a pandas Series, a `Corpus` or `Features`.
             y: the labels of annotated texts: a list of names a text, or `None` for a text that nobody annotated; or an
-                indicator matrix, with a row of -1 likewise; or `Annotated`. `None` where no text is annotated.
+                indicator matrix, with a row of -1 likewise; or `Annotated`. `None` where no text is annotated. Of a
+                text that is annotated in part, `{name: True or False}`, or -1 where nothing is known.
             checkpoint: a file from which a recipe with epochs goes on where training was stopped.
             progress: told of every `TrainingStep`.
         """

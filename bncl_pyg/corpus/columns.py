@@ -20,6 +20,8 @@ class Columns:
         text: the columns that make up a text, joined by line breaks; those that are empty are left out.
         id: what identifies a row; if not given, the column `id` or, where there is none, the number of the row.
         labels: the labels of annotated texts.
+        not_labels: the labels that a text is known not to have, where it is annotated in part (see `Annotation`); no
+            table needs to have it.
 
     Example::
 
@@ -29,6 +31,7 @@ class Columns:
     text: tuple[str, ...] = ("text",)
     id: str | None = None
     labels: str = "labels"
+    not_labels: str = "not_labels"
 
     @classmethod
     def of(cls, text: str | Sequence[str] | None = None, id: str | None = None, labels: str | None = None) -> "Columns":

@@ -2,11 +2,10 @@
 well have it, it is left out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from bncl_pyg.corpus import annotation_matrix, rows_of
+from bncl_pyg.corpus import Annotation, annotation_matrix, known_matrix, rows_of
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
 from bncl_pyg.relabel.change import LabelChange
@@ -34,6 +33,24 @@ def followed(before: Names, change: LabelChange, more: Names | None) -> dict[str
     return {name: tuple(sorted(labels, key=change.labels.place)) for name, labels in rows.items()}
 
 
+def followed_absent(before: Names, change: LabelChange, more: Names | None) -> dict[str, tuple[str, ...]]:
+    """Return, of texts that are annotated in part, the changed labels that they are known not to have.
+
+    Args:
+        before: the labels that there were, by id.
+        change: the change. Of several labels that became one, a text must be known to have none.
+        more: texts that are now annotated wholly.
+    """
+    origins: dict[str, set[str]] = {}
+    for old, new in change.renamed().items():
+        origins.setdefault(new, set()).add(old)
+    return {
+        name: tuple(label for label in change.labels.names if label in origins and origins[label] <= set(absent))
+        for name, absent in before.items()
+        if name not in (more or {})
+    }
+
+
 def doubtful(
     annotated: Names, change: LabelChange, more: Names | None, features: Features, shares: Mapping[str, float]
 ) -> set[str]:
@@ -44,7 +61,7 @@ def doubtful(
     Args:
         annotated: with the labels that there are now.
         change: the change.
-        more: those that somebody looked at with the new labels in mind.
+        more: those that somebody looked at with the new labels in mind, or of which only some labels are known.
         features: of all training texts, with the new labels.
         shares: λ of the new labels, by name.
     """
@@ -60,10 +77,22 @@ def doubtful(
     return {name for name, is_doubtful in zip(unsure, doubt, strict=True) if is_doubtful}
 
 
-def as_annotated(annotated: Mapping[str, Sequence[str]], features: Features) -> Annotated | None:
-    """Return annotated texts as training takes them; `None` where there are none."""
-    if not annotated:
+def as_annotated(annotated: Names, features: Features, absent: Names | None = None) -> Annotated | None:
+    """Return annotated texts as training takes them; `None` where there are none.
+
+    Args:
+        annotated: the labels that texts have, by id.
+        features: of all training texts.
+        absent: of texts that are annotated in part, the labels that they are known not to have, by id.
+    """
+    labels, read = features.labels, {}
+    for name, has in annotated.items():
+        lacks = (absent or {}).get(name)
+        places = None if lacks is None else sorted(labels.place(label) for label in lacks)
+        read[name] = Annotation(sorted(labels.place(label) for label in has), places)
+    read = {name: one for name, one in read.items() if one.says_something}
+    if not read:
         return None
-    rows = rows_of(list(annotated), features.ids, "The set of training texts")
-    columns: list[Any] = [sorted(features.labels.place(label) for label in labels) for labels in annotated.values()]
-    return Annotated(rows, annotation_matrix(columns, len(features.labels)))
+    rows = rows_of(list(read), features.ids, "The set of training texts")
+    matrix = annotation_matrix([one.labels for one in read.values()], len(labels))
+    return Annotated(rows, matrix, known_matrix(list(read.values()), len(labels)))

@@ -93,7 +93,7 @@ class Trainer:
         model: whose weights are drawn anew from the seed.
         features: the training texts.
         priors: κ and λ in numbers.
-        annotated: annotated texts, if there are any.
+        annotated: annotated texts, if there are any; of those that are annotated in part, L4 has the known pairs.
         numbers: how.
         seed: of the weights and the batches.
     """
@@ -115,6 +115,7 @@ class Trainer:
         self.pairs = pairs_of(features.candidates, features.entailment, len(features.labels))
         self.annotated = torch.zeros(0, dtype=torch.int64) if annotated is None else torch.from_numpy(annotated.rows)
         self._truth = None if annotated is None else annotated.labels
+        self._known = None if annotated is None else annotated.known
         # For each text its row in the annotations, or -1.
         self._truth_row = torch.full((len(features),), -1)
         self._truth_row[self.annotated] = torch.arange(len(self.annotated))
@@ -197,11 +198,15 @@ class Trainer:
         """Return the parts of the loss and s of these texts' pairs."""
         entailment, contradiction = self._states(rows)
         others, texts = (None, None) if corpus is None else (corpus.without(rows, pairs), len(self.entailment))
-        truth = annotated = None
+        truth = annotated = known = None
         if self._truth is not None:
             annotated = (self._truth_row[rows] >= 0).nonzero()[:, 0]
-            truth = pairs.rows(annotated).select(self._truth[self._truth_row[rows[annotated]].numpy()])
-        parts: tuple[Tensor, Tensor] = self.loss(entailment, contradiction, truth, annotated, others, texts, pairs)
+            places, of_annotated = self._truth_row[rows[annotated]].numpy(), pairs.rows(annotated)
+            truth = of_annotated.select(self._truth[places])
+            known = None if self._known is None else of_annotated.select(self._known[places])
+        parts: tuple[Tensor, Tensor] = self.loss(
+            entailment, contradiction, truth, annotated, others, texts, pairs, known
+        )
         return parts
 
     def _reachable(self, prevalence: Tensor) -> Tensor:
