@@ -97,7 +97,9 @@ def train(
     labels = LabelSet.read(features / "labels.jsonl")
     known = None if given_priors is None else Priors.read(given_priors, labels)
     columns = Columns.of(text, identifier, labels_column)
-    corpus = None if annotated is None else Corpus.read(annotated, labels, columns, partial=True)
+    corpus = None
+    if annotated is not None:
+        corpus = Corpus.read(annotated, labels, columns, partial=True, needs_text=False)
 
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.features import read_features

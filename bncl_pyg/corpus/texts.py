@@ -82,6 +82,7 @@ class Corpus:
         *,
         skip_empty: bool = False,
         partial: bool = False,
+        needs_text: bool = True,
     ) -> "Corpus":
         """Read a table (CSV, TSV, JSON lines, a JSON array, Parquet, Excel).
 
@@ -91,8 +92,9 @@ class Corpus:
             columns: which columns hold what; `id`, `text` and `labels`, if not given.
             skip_empty: leave out rows without a text, which are an error otherwise.
             partial: whether texts may be annotated in part, or not yet (see `Annotation`); an error otherwise.
+            needs_text: whether rows must have a text, or an id is enough.
         """
-        table = TextTable(path, columns, labels=labels is not None, skip_empty=skip_empty)
+        table = TextTable(path, columns, labels=labels is not None, skip_empty=skip_empty, needs_text=needs_text)
         ids: list[str] = []
         texts: list[str] = []
         read: list[Annotation] = []

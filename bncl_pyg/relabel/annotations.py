@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bncl_pyg.corpus import Annotation, annotation_matrix, known_matrix, rows_of
+from bncl_pyg.corpus import rows_of
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
 from bncl_pyg.relabel.change import LabelChange
-from bncl_pyg.training import Annotated
 
 Names = Mapping[str, Sequence[str]]
 """The labels of annotated texts by id."""
@@ -75,24 +74,3 @@ def doubtful(
         column = margins[:, features.labels.place(label)]
         doubt |= column[rows] >= np.quantile(column, 1 - min(max(shares[label], 0.0), 1.0))
     return {name for name, is_doubtful in zip(unsure, doubt, strict=True) if is_doubtful}
-
-
-def as_annotated(annotated: Names, features: Features, absent: Names | None = None) -> Annotated | None:
-    """Return annotated texts as training takes them; `None` where there are none.
-
-    Args:
-        annotated: the labels that texts have, by id.
-        features: of all training texts.
-        absent: of texts that are annotated in part, the labels that they are known not to have, by id.
-    """
-    labels, read = features.labels, {}
-    for name, has in annotated.items():
-        lacks = (absent or {}).get(name)
-        places = None if lacks is None else sorted(labels.place(label) for label in lacks)
-        read[name] = Annotation(sorted(labels.place(label) for label in has), places)
-    read = {name: one for name, one in read.items() if one.says_something}
-    if not read:
-        return None
-    rows = rows_of(list(read), features.ids, "The set of training texts")
-    matrix = annotation_matrix([one.labels for one in read.values()], len(labels))
-    return Annotated(rows, matrix, known_matrix(list(read.values()), len(labels)))

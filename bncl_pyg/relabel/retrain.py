@@ -22,11 +22,11 @@ from bncl_pyg.features import (
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.predictor import open_scorer
 from bncl_pyg.priors import Priors
-from bncl_pyg.relabel.annotations import Names, as_annotated, doubtful, followed, followed_absent
+from bncl_pyg.relabel.annotations import Names, doubtful, followed, followed_absent
 from bncl_pyg.relabel.change import LabelChange
 from bncl_pyg.relabel.priors import changed_priors, guessed_shares
 from bncl_pyg.scorers import STRONG, Scorer
-from bncl_pyg.training import Progress, Setting, TrainedModel
+from bncl_pyg.training import Annotated, Progress, Setting, TrainedModel
 
 if TYPE_CHECKING:
     from bncl_pyg.graph import SignedLabelGraph
@@ -108,7 +108,9 @@ def change_labels(trained: TrainedModel, change: LabelChange, work: Work | None 
         new,
         changed_graph,
         priors,
-        as_annotated(annotated, new, followed_absent(trained.not_labels, change, work.annotated)),
+        Annotated.from_names(
+            annotated, new.ids, new.labels, followed_absent(trained.not_labels, change, work.annotated)
+        ),
         setting=str(setting),
         seed=trained.seed,
         progress=work.progress,

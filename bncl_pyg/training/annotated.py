@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 
 from bncl_pyg.corpus import Annotation, Corpus, LabelSet, annotation_matrix, known_matrix, rows_of
 from bncl_pyg.errors import InputError
@@ -76,6 +76,34 @@ class Annotated:
         made = _from_target(y, texts, labels)
         return made if len(made) else None
 
+    @classmethod
+    def from_names(
+        cls,
+        annotated: Mapping[str, Sequence[str]],
+        ids: Sequence[str],
+        labels: LabelSet,
+        absent: Mapping[str, Sequence[str]] | None = None,
+    ) -> "Annotated | None":
+        """Return annotated texts that are known by id and by the names of their labels; `None` where there are none.
+
+        Args:
+            annotated: the labels that texts have, by id.
+            ids: of the training texts.
+            labels: the labels.
+            absent: of texts that are annotated in part, the labels that they are known not to have, by id.
+        """
+        read = {}
+        for name, has in annotated.items():
+            lacks = (absent or {}).get(name)
+            places = None if lacks is None else sorted(labels.place(label) for label in lacks)
+            read[name] = Annotation(sorted(labels.place(label) for label in has), places)
+        read = {name: one for name, one in read.items() if one.says_something}
+        if not read:
+            return None
+        matrix = annotation_matrix([one.labels for one in read.values()], len(labels))
+        rows = rows_of(list(read), ids, "The set of training texts")
+        return cls(rows, matrix, known_matrix(list(read.values()), len(labels)))
+
     @property
     def is_whole(self) -> NDArray[np.bool_]:
         """Of which texts all labels are known, (annotated,)."""
@@ -95,6 +123,17 @@ class Annotated:
         if self.known is None:
             return np.arange(self.labels.shape[1])
         return np.sort(self.known[[row]].indices).astype(np.int64)
+
+    def joined(self, other: "Annotated") -> "Annotated":
+        """Return these and others, of the same training texts."""
+        known = None
+        if self.known is not None or other.known is not None:
+            known = csr_array(vstack([one._known_matrix() for one in (self, other)]))
+        rows = np.concatenate([self.rows, other.rows])
+        return Annotated(rows, csr_array(vstack([self.labels, other.labels])), known)
+
+    def _known_matrix(self) -> csr_array:
+        return csr_array(np.ones(self.labels.shape, dtype=bool)) if self.known is None else self.known
 
     def drawn(self, places: NDArray[np.int64]) -> "Annotated":
         """Return some of them; a place may be repeated."""
