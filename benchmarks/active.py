@@ -207,10 +207,10 @@ def as_markdown(content: dict[str, Any]) -> str:
         "# What to annotate next\n",
         "ebF1 + maF1 of texts held out, against how many texts of the pool are annotated, mean over seeds (cuts of the "
         "training split; no test text is read). The pool has 2,000 texts (Reuters 1,500, Cooking 1,000), and 1,000 "
-        "are held out. *nothing*: neither κ nor λ is known, and the model that chooses the first texts has seen no annotated "
-        "one. *area*: under this curve, over the logarithm of the number of texts, divided by its width; the strategy "
-        f"with the largest is the default, now `{DEFAULT}`. *won*: at how many of {_listed(COMPARED)} texts the mean "
-        "is above that of texts by chance; the number after ± is the standard error of that difference.\n",
+        "are held out. *nothing*: neither κ nor λ is known, and the model that chooses the first texts has seen no "
+        "annotated one. *area*: under this curve, over the logarithm of the number of texts, divided by its width; the "
+        f"strategy with the largest is the default, now `{DEFAULT}`. *won*: at how many of {_listed(COMPARED)} texts "
+        "the mean is above that of texts by chance; the number after ± is the standard error of that difference.\n",
         f"Strategies of other libraries, with the same model: {foreign or 'none was installed'}. What they choose is "
         "theirs, what is learned from it is our default recipe.\n",
         "![ebF1 + maF1 against the number of annotated texts](active.png)\n",

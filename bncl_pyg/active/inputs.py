@@ -34,18 +34,25 @@ def text_inputs(pool: Pool, rows: NDArray[np.int64], probability_share: float) -
     if predictions.candidates is not None:
         shares = sparse_matrix(predictions.probabilities[rows], predictions.candidates[rows], predictions.labels)
     if pool.vectors is None:
-        return _scaled(shares, 1.0)
+        return _with_short_indices(_scaled(shares, 1.0))
     vectors = _scaled(pool.vectors[rows].numpy(), 1 - probability_share)
     weighted = _scaled(shares, probability_share)
     if predictions.candidates is None:
         return np.hstack([weighted, vectors])
-    return csr_array(hstack([weighted, csr_array(vectors)]))
+    return _with_short_indices(csr_array(hstack([weighted, csr_array(vectors)])))
 
 
 def squared_lengths(points: Any) -> NDArray[np.float64]:
     """Return the squared length of each point, (texts,)."""
     squares = points.multiply(points) if hasattr(points, "multiply") else points * points
     return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+
+
+def _with_short_indices(points: Any) -> Any:
+    """Return sparse points with indices of 32 bits, since scikit-learn's k-means takes no others; dense ones as is."""
+    if hasattr(points, "indices"):
+        points.indices, points.indptr = points.indices.astype(np.int32), points.indptr.astype(np.int32)
+    return points
 
 
 def _scaled(points: Any, weight: float) -> Any:

@@ -232,3 +232,9 @@ def test_rows_to_be_filled_in(pool: Pool) -> None:
     ]
     (bare,) = rows_to_annotate(pool, np.array([0]), ids, names, top_k=0)
     assert bare == {"id": "t0", "likely": [], "probabilities": [], "labels": ["?"]}
+
+
+@EVERY
+def test_candidates_without_vectors_do(strategy: str, pool: Pool) -> None:
+    bare = dataclasses.replace(with_candidates(pool), vectors=None)
+    assert len(suggest(bare, 12, strategy)) == 12
