@@ -167,13 +167,21 @@ def cut(data: Path, features: Path, dataset: str, seed: int) -> Cut:
 
 @dataclass(frozen=True)
 class Curve:
-    """Figures of one strategy on one set: (seeds, counts)."""
+    """Figures of one strategy on one set.
+
+    Args:
+        dataset: the set.
+        known: what is known besides annotated texts.
+        strategy: the strategy.
+        seeds: which cuts.
+        sums: ebF1 + maF1, (seeds, counts).
+    """
 
     dataset: str
     known: str
     strategy: str
+    seeds: list[int]
     sums: Any
-    parts: Any
 
     @property
     def area(self) -> float:
@@ -181,22 +189,25 @@ class Curve:
         across = np.log([float(count) for count in COUNTS[: self.sums.shape[1]]])
         return float(np.trapezoid(self.sums.mean(axis=0), across) / (across[-1] - across[0]))
 
+    def gains(self, chance: "Curve", place: int) -> Any:
+        """Return by how much it is better than chance at a number of texts, on each cut that both were tried on."""
+        both = sorted(set(self.seeds) & set(chance.seeds))
+        own, other = ([one.seeds.index(seed) for seed in both] for one in (self, chance))
+        return self.sums[own, place] - chance.sums[other, place]
+
 
 def curves(content: dict[str, Any]) -> Iterator[Curve]:
-    """Yield the curves, by set and strategy; of seeds, those that all strategies of a set have."""
+    """Yield the curves, by set and strategy, as far as all strategies of a set go."""
     runs: dict[tuple[str, str], dict[str, dict[int, Any]]] = {}
     for key, run in content["runs"].items():
         dataset, known, strategy, seed = key.split("/")
         runs.setdefault((dataset, known), {}).setdefault(strategy, {})[int(seed)] = run["F1"]
     for (dataset, known), by_strategy in runs.items():
-        seeds = sorted(set.intersection(*(set(found) for found in by_strategy.values())))
-        if not seeds:
-            continue
-        found = [by_seed[seed] for by_seed in by_strategy.values() for seed in seeds]
+        found = [run for by_seed in by_strategy.values() for run in by_seed.values()]
         counts = [str(count) for count in COUNTS if all(str(count) in run for run in found)]
         for strategy, by_seed in by_strategy.items():
-            parts = np.array([[by_seed[seed][count] for count in counts] for seed in seeds])
-            yield Curve(dataset, known, strategy, parts.sum(axis=2), parts)
+            sums = np.array([[sum(by_seed[seed][count]) for count in counts] for seed in sorted(by_seed)])
+            yield Curve(dataset, known, strategy, sorted(by_seed), sums)
 
 
 def as_markdown(content: dict[str, Any]) -> str:
@@ -206,8 +217,9 @@ def as_markdown(content: dict[str, Any]) -> str:
     lines = [
         "# What to annotate next\n",
         "ebF1 + maF1 of texts held out, against how many texts of the pool are annotated, mean over seeds (cuts of the "
-        "training split; no test text is read). The pool has 2,000 texts (Reuters 1,500, Cooking 1,000), and 1,000 "
-        "are held out. *nothing*: neither κ nor λ is known, and the model that chooses the first texts has seen no "
+        "training split; no test text is read); in brackets, the gain over texts by chance on the same cuts. "
+        "The pool has 2,000 texts (Reuters 1,500, Cooking 1,000), and 1,000 are held out. "
+        "*nothing*: neither κ nor λ is known, and the model that chooses the first texts has seen no "
         "annotated one. *area*: under this curve, over the logarithm of the number of texts, divided by its width; the "
         f"strategy with the largest is the default, now `{DEFAULT}`. *won*: at how many of {_listed(COMPARED)} texts "
         "the mean is above that of texts by chance; the number after ± is the standard error of that difference.\n",
@@ -219,9 +231,9 @@ def as_markdown(content: dict[str, Any]) -> str:
         here = [one for one in every if (one.dataset, one.known) == (dataset, known)]
         chance = next(one for one in here if one.strategy == RANDOM)
         shown = COUNTS[: chance.sums.shape[1]]
-        lines.append(f"## {dataset}, {known} known\n\n{len(chance.sums)} seeds.\n")
+        lines.append(f"## {dataset}, {known} known\n")
         rows = [_row(one, chance, shown) for one in sorted(here, key=lambda one: -one.area)]
-        lines.append(markdown_table(["strategy", *map(str, shown), "area", "won"], rows))
+        lines.append(markdown_table(["strategy", "seeds", *map(str, shown), "area", "won"], rows))
     return "\n".join(lines) + footer(content["sessions"][-1])
 
 
@@ -234,13 +246,19 @@ def _row(one: Curve, chance: Curve, shown: tuple[int, ...]) -> list[str]:
     for place, count in enumerate(shown):
         cell = f"{means[place]:.4f}"
         if one.strategy != RANDOM and count in COMPARED:
-            gains = one.sums[:, place] - chance.sums[:, place]
+            gains = one.gains(chance, place)
             won += bool(gains.mean() > 0)
             error = f" ± {gains.std(ddof=1) / len(gains) ** 0.5:.4f}" if len(gains) > 1 else ""
             cell += f" ({gains.mean():+.4f}{error})"
         cells.append(cell)
     of = sum(count in COMPARED for count in shown)
-    return [one.strategy, *cells, f"{one.area:.4f}", "" if one.strategy == RANDOM else f"{won} of {of}"]
+    return [
+        one.strategy,
+        str(len(one.seeds)),
+        *cells,
+        f"{one.area:.4f}",
+        "" if one.strategy == RANDOM else f"{won} of {of}",
+    ]
 
 
 def plot(content: dict[str, Any], path: Path) -> None:

@@ -6,6 +6,7 @@ On training texts; κ and λ are known. Every set is saved when it is done, so t
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,8 +106,9 @@ def measure(folder: Path, texts: int) -> Iterator[dict[str, Any]]:
         pairs, best = count * texts, light.top_labels(corpus.texts, hypotheses, count)
         said = marco.score(corpus.texts, hypotheses, best)
         own = torch.stack([scores.gather(1, best) for scores in (cheap.entailment, cheap.contradiction)])
-        joined = join_scores([own, said])
-        yield row(RERANKED, pairs, Features(corpus.ids, labels, *joined, {}, cheap.vectors, cheap.words, best))
+        entailment, contradiction = join_scores([own, said])
+        reranked = replace(cheap, entailment=entailment, contradiction=contradiction, candidates=best)
+        yield row(RERANKED, pairs, reranked)
         places = torch.stack([torch.arange(texts).repeat_interleave(count), best.flatten()], dim=1)
         odds = ((said[0] + 1e-9).log() - (said[1] + 1e-9).log()).flatten()
         yield row(BEST, pairs, with_answers(cheap, Answers(places, odds), PairBudget(pairs).weight))
@@ -122,12 +124,12 @@ def as_markdown(content: dict[str, Any]) -> str:
     """Return the page that shows the figures."""
     lines = [
         "# Pairs that a cross-encoder is asked about\n",
-        f"The default recipe on training texts, annotation-free with κ and λ known, by the cheap scorer `{CHEAP}` and the "
-        f"cross-encoder `{RERANKER}`, which is asked about as many pairs in each way. `--candidates M --rerank` asks "
+        f"The default recipe on training texts, annotation-free with κ and λ known, by the cheap scorer `{CHEAP}` and "
+        f"the cross-encoder `{RERANKER}`, asked about as many pairs in each way. `--candidates M --rerank` asks "
         "about the M best labels of every text, and forgets the others. `--budget` asks about pairs whose answers are "
-        "expected to change F1 most, in 4 rounds, adds half of what the cross-encoder says beyond the cheap scorer, and "
-        "keeps all labels. The rows between show what each of this is worth. The weight of a half was chosen, among "
-        "1 and a half, on 300 other texts of Cooking's training split.\n",
+        "expected to change F1 most, in 4 rounds, adds half of what the cross-encoder says beyond the cheap scorer, "
+        "and keeps all labels. The rows between show what each of this is worth. The weight of a half was chosen, "
+        "among 1 and a half, on 300 other texts of Cooking's training split.\n",
         "![miF1 against pairs asked](budget.png)\n",
     ]
     for name, about in content["sets"].items():

@@ -49,10 +49,11 @@ def test_the_page_compares_with_chance() -> None:
     content = {"runs": runs, "sessions": [about]}
     chance, diverse = curves(content)
     assert chance.sums.shape == (2, len(COUNTS))
-    assert diverse.area == pytest.approx(0.605)
+    assert diverse.seeds == [0, 1, 7]
+    assert diverse.area == pytest.approx(0.6 + 0.02 / 3)
     page = as_markdown(content)
-    assert "| diverse | 0.6050 | 0.6050 (+0.1000 ± 0.0000) |" in page
-    assert "| 0.6050 | 3 of 3 |" in page
+    assert "| diverse | 3 | 0.6067 | 0.6067 (+0.1000 ± 0.0000) |" in page
+    assert "| 0.6067 | 3 of 3 |" in page
     assert page.index("| diverse |") < page.index("| random |")
     assert "none was installed" in page
 
