@@ -129,7 +129,7 @@ def as_markdown(content: dict[str, Any]) -> str:
         "about the M best labels of every text, and forgets the others. `--budget` asks about pairs whose answers are "
         "expected to change F1 most, in 4 rounds, adds half of what the cross-encoder says beyond the cheap scorer, "
         "and keeps all labels. The rows between show what each of this is worth. The weight of a half was chosen, "
-        "among 1 and a half, on 300 other texts of Cooking's training split.\n",
+        "among 1 and a half, on 300 texts of Cooking's training split, another draw.\n",
         "![miF1 against pairs asked](budget.png)\n",
     ]
     for name, about in content["sets"].items():
