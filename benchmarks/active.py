@@ -220,13 +220,17 @@ def as_markdown(content: dict[str, Any]) -> str:
         "training split; no test text is read); in brackets, the gain over texts by chance on the same cuts. "
         "The pool has 2,000 texts (Reuters 1,500, Cooking and debtags 1,000), and 1,000 are held out. "
         "*nothing*: neither κ nor λ is known, and the model that chooses the first texts has seen no "
-        "annotated one. *area*: under this curve, over the logarithm of the number of texts, divided by its width; the "
-        f"strategy with the largest is the default, now `{DEFAULT}`. *won*: at how many of {_listed(COMPARED)} texts "
+        "annotated one. *area*: under this curve, over the logarithm of the number of texts, divided by its width, which "
+        "is comparable between rows with the same seeds only. The default is to be the one of ours with the largest; it "
+        f"is now `{DEFAULT}`. *won*: at how many of {_listed(COMPARED)} texts "
         "the mean is above that of texts by chance; the number after ± is the standard error of that difference.\n",
         f"Strategies of other libraries, with the same model: {foreign or 'none was installed'}. What they choose is "
         "theirs, what is learned from it is our default recipe.\n",
         "![ebF1 + maF1 against the number of annotated texts](active.png)\n",
     ]
+    missing = [name for name in DATASETS if name not in {one.dataset for one in every}]
+    if missing:
+        lines.append(f"Not simulated yet: {', '.join(missing)}.\n")
     for dataset, known in dict.fromkeys((one.dataset, one.known) for one in every):
         here = [one for one in every if (one.dataset, one.known) == (dataset, known)]
         chance = next(one for one in here if one.strategy == RANDOM)
@@ -234,7 +238,8 @@ def as_markdown(content: dict[str, Any]) -> str:
         lines.append(f"## {dataset}, {known} known\n")
         rows = [_row(one, chance, shown) for one in sorted(here, key=lambda one: -one.area)]
         lines.append(markdown_table(["strategy", "seeds", *map(str, shown), "area", "won"], rows))
-    return "\n".join(lines) + footer(content["sessions"][-1])
+    used = sorted({run.get("session", 0) for run in content["runs"].values()})
+    return "\n".join(lines) + "".join(footer(content["sessions"][place]) for place in used)
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ from bncl_pyg.active.unsure import ExpectedChange, LeastSure
 from bncl_pyg.errors import InputError
 
 DEFAULT = "representative"
-"""Which is taken where none is named: the best by benchmarks/results/active.md."""
+"""Which is taken where none is named; benchmarks/results/active.md compares them."""
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy
