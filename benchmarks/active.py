@@ -220,9 +220,9 @@ def as_markdown(content: dict[str, Any]) -> str:
         "training split; no test text is read); in brackets, the gain over texts by chance on the same cuts. "
         "The pool has 2,000 texts (Reuters 1,500, Cooking and debtags 1,000), and 1,000 are held out. "
         "*nothing*: neither κ nor λ is known, and the model that chooses the first texts has seen no "
-        "annotated one. *area*: under this curve, over the logarithm of the number of texts, divided by its width, which "
-        "is comparable between rows with the same seeds only. The default is to be the one of ours with the largest; it "
-        f"is now `{DEFAULT}`. *won*: at how many of {_listed(COMPARED)} texts "
+        "annotated one. *area*: under this curve, over the logarithm of the number of texts, divided by its width, "
+        "which is comparable between rows with the same seeds only. The default is to be the one of ours with the "
+        f"largest; it is now `{DEFAULT}`. *won*: at how many of {_listed(COMPARED)} texts "
         "the mean is above that of texts by chance; the number after ± is the standard error of that difference.\n",
         f"Strategies of other libraries, with the same model: {foreign or 'none was installed'}. What they choose is "
         "theirs, what is learned from it is our default recipe.\n",
