@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from bncl_pyg.active import DEFAULT, Strategy, suggest
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.explanation import Explanation
@@ -85,6 +86,7 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         recipe_: the recipe that was used.
         setting_, seed_: the setting and the seed.
         annotated_: the labels of the annotated texts by id.
+        not_labels_: of texts that are annotated in part, by id, the labels that they are known not to have.
         log_: the steps of training.
         scorer_config_: what made the scores of the training texts.
         n_texts_, texts_digest_: how many training texts there were, and a hash of their ids.
@@ -133,7 +135,8 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         Args:
             texts: a list of texts, a pandas Series, a `Corpus` or `Features`.
             y: the labels of annotated texts: a list of names a text, or `None` for a text that nobody annotated; or an
-                indicator matrix, with a row of -1 likewise; or `Annotated`. `None` where no text is annotated.
+                indicator matrix, with a row of -1 likewise; or `Annotated`. `None` where no text is annotated. Of a
+                text that is annotated in part, `{name: True or False}`, or -1 where nothing is known.
             checkpoint: a file from which a recipe with epochs goes on where training was stopped.
             progress: told of every `TrainingStep`.
         """
@@ -250,6 +253,29 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         """
         check_is_fitted(self, "model_")
         return self._predictor().explain(text, label, features=features)
+
+    def suggest(
+        self, texts: Any, n: int = 20, *, strategy: str | Strategy = DEFAULT, seed: int = 0
+    ) -> NDArray[np.int64]:
+        """Return which texts to annotate next, by their places, those that teach most first; (n,) or fewer.
+
+            rows = classifier.suggest(features, 20)
+            [features.ids[row] for row in rows]
+
+        Texts with the id of one that the classifier learned from are not suggested; texts in a list have their places
+        as ids.
+
+        Args:
+            texts: a list of texts, a pandas Series, a `Corpus` or `Features`.
+            n: how many.
+            strategy: `representative`, `diverse`, `expected-change`, `least-sure`, `missing-examples`, `random`, or a
+                `Strategy` of your own.
+            seed: of all that is drawn.
+        """
+        check_is_fitted(self, "model_")
+        predictor = self._predictor()
+        features = texts if isinstance(texts, Features) else predictor.featurize(Corpus.of(texts))
+        return suggest(predictor.pool(features), n, strategy, seed)
 
     def score(self, texts: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the F1 of all decisions together (miF1) on annotated texts; y is as in `fit`."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from bncl_pyg.active import Pool
 from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
 from bncl_pyg.explanation import ExplainedText, Explanation, LabelExplanation, TextWords
@@ -98,6 +99,12 @@ class Predictor:
         return Explanation(
             features.ids[0], text, tuple(self._explain(explained, predictions, place) for place in wanted)
         )
+
+    def pool(self, features: Features) -> Pool:
+        """Return scored texts as what strategies choose among; those that the model learned from are not chosen."""
+        trained = self.trained
+        predictions = self.predictions(features)
+        return Pool.of(features, predictions, trained.model.priors, trained.annotated, trained.not_labels)
 
     def _explain(self, text: ExplainedText, predictions: Predictions, label: int) -> LabelExplanation:
         labels, place = self.trained.labels, text.place(label)

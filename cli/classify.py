@@ -160,11 +160,14 @@ def classify(
 
 def _check_rows(table: "TextTable", labels: "LabelSet", labels_column: str | None) -> None:
     """Raise, before anything is loaded, if a row cannot be used."""
-    from bncl_pyg.corpus import label_places
+    from dataclasses import replace
 
+    from bncl_pyg.corpus import Annotation
+
+    columns = None if labels_column is None else replace(table.columns, labels=labels_column)
     for _, _, row in table.unique():
-        if labels_column is not None and not row.is_missing(labels_column):
-            label_places(row, labels, labels_column)
+        if columns is not None and not row.is_missing(columns.labels):
+            Annotation.of(row, labels, columns)
 
 
 def _known(priors: str, labels_per_text: float | None, labels: "LabelSet") -> "Priors | None":

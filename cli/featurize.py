@@ -11,6 +11,7 @@ from .options import TABLE, IdColumn, Json, Overwrite, SkipEmpty, TextColumns
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
+    from bncl_pyg.priors import Priors
     from bncl_pyg.scorers import Scorer
 
 CHECKED_LABELS = 2000
@@ -57,6 +58,21 @@ def featurize(
     reranker: Annotated[
         str, typer.Option(metavar="ms-marco|FOLDER|HUB-NAME", help="For --rerank: which cross-encoder.")
     ] = "ms-marco",
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="PAIRS",
+            help="Ask the scorer, a cross-encoder, about so many pairs alone: what --cheap and --priors leave open.",
+        ),
+    ] = None,
+    cheap: Annotated[
+        str, typer.Option(metavar="light|strong|fast|…", help="For --budget: what reads all pairs before.")
+    ] = "light",
+    priors: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For --budget: cardinality and prevalence, as 'bncl train' takes them."),
+    ] = None,
     max_tokens: Annotated[int, typer.Option(min=8, help="How many tokens of a text are read at a time.")] = 128,
     windows: Annotated[
         int, typer.Option(min=1, help="How many overlapping windows of that size are read of a long text at most.")
@@ -103,8 +119,19 @@ def featurize(
 
     if rerank and candidates is None:
         raise InputError("--rerank reads each text beside its candidates: say how many with --candidates M.")
+    if budget is not None and (candidates is not None or rerank):
+        raise InputError("--budget chooses pairs among all labels: leave --candidates and --rerank out.")
+    if budget is None and priors is not None:
+        raise InputError("--priors is for --budget PAIRS; features need none.")
     check_file(json, texts, labels, overwrite=overwrite)
     label_set = LabelSet.read(labels)
+    known = None
+    if budget is not None:
+        from bncl_pyg.persistence import check_free
+        from bncl_pyg.priors import Priors
+
+        check_free(out, "features", overwrite=overwrite)
+        known = None if priors is None else Priors.read(priors, label_set)
     table = TextTable(texts, Columns.of(text, identifier), skip_empty=skip_empty)
     cleaner = TextCleaner(html)
     # A row that cannot be used is told before torch is imported and a model is loaded, which takes seconds.
@@ -117,6 +144,7 @@ def featurize(
         load_scorer,
         ranker_for,
         reads_english_only,
+        scorer_is_quick,
         with_reranker,
     )
 
@@ -137,6 +165,14 @@ def featurize(
         backend=backend,
         device=device,
     )
+    expensive, store = None, out
+    if budget is not None:
+        if scorer_is_quick(chosen):
+            raise InputError(
+                f"--budget is for a cross-encoder; '{scorer}' reads texts and labels apart, which is cheap."
+            )
+        expensive, store = chosen, out.with_name(f"{out.name}.cheap")
+        chosen = load_scorer(cheap, max_tokens=max_tokens, windows=windows, device=device)
     ranker = None if candidates is None else ranker_for(chosen, device)
     if rerank:
         chosen = with_reranker(chosen, reranker, max_tokens=max_tokens, label_map=label_map)
@@ -148,7 +184,7 @@ def featurize(
             cleaned,
             label_set,
             chosen,
-            out,
+            store,
             ranker=ranker,
             candidates=candidates,
             template=templates[0] if len(templates) == 1 else templates,
@@ -158,6 +194,10 @@ def featurize(
             progress=progress,
             labels_progress=lambda done, total: aside("encoding labels", done, total),
         )
+    asked = 0
+    if expensive is not None:
+        assert budget is not None
+        asked = _spend(budget, expensive, known, dict(cleaned()), store, out, overwrite=overwrite)
     write_figures(
         json,
         {
@@ -167,11 +207,14 @@ def featurize(
             "blocks": done.blocks,
             "scored_now": done.scored_blocks,
             "cut": done.cut,
+            "asked": asked,
             "html": cleaner.stripped,
             "not_english": cleaner.foreign,
         },
     )
     say(f"{out}: {done.texts} texts × {done.labels} labels; {done.scored_blocks} of {done.blocks} blocks scored now.")
+    if asked:
+        say(f"'{scorer}' was asked about {asked} of {done.texts * done.labels} pairs, '{cheap}' about all.")
     if table.skipped:
         say(f"{table.skipped} rows without a text were skipped.")
     if cleaner.stripped:
@@ -190,6 +233,48 @@ def featurize(
             f"On {done.recall.texts} texts scored in full, the {candidates} candidates hold {yes}"
             f"{done.recall.best:.1%} of the 5 best."
         )
+
+
+def _spend(
+    budget: int,
+    scorer: "Scorer",
+    priors: "Priors | None",
+    texts: dict[str, str],
+    store: Path,
+    out: Path,
+    *,
+    overwrite: bool,
+) -> int:
+    """Ask an expensive scorer within a budget, write the features, and return how many pairs it was asked about."""
+    import shutil
+    from dataclasses import replace
+
+    from bncl_pyg.active import PairBudget
+    from bncl_pyg.features import read_features, write_features
+    from bncl_pyg.graph import default_graph
+    from bncl_pyg.scorers import hypotheses_of
+
+    from .show import stages_bar
+
+    features = read_features(store)
+    template, plan = features.scorer["template"], PairBudget(budget)
+    kept = out.with_name(f"{out.name}.asked.safetensors")
+    with stages_bar() as tell:
+        made, answers = plan.spend(
+            features,
+            [texts[name] for name in features.ids],
+            hypotheses_of(features.labels.phrases(), template),
+            scorer,
+            default_graph(features.labels),
+            priors,
+            kept=kept,
+            progress=lambda count, of: tell("asking about pairs", count, of),
+        )
+    spent = {"scorer": scorer.config(), "pairs": len(answers), "rounds": plan.rounds, "weight": plan.weight}
+    write_features(replace(made, scorer={**features.scorer, "budget": spent}), out, overwrite=overwrite)
+    shutil.rmtree(store)
+    kept.unlink()
+    return len(answers)
 
 
 def _tell_cost(scorer: "Scorer", sample: list[str], windows: int) -> None:

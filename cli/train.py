@@ -40,7 +40,11 @@ def train(
     ] = None,
     annotated: Annotated[
         Path | None,
-        typer.Option(metavar="TEXTS", help="A table of annotated texts, found by id among the scored ones."),
+        typer.Option(
+            metavar="TEXTS",
+            help="A table of annotated texts, found by id among the scored ones. One with something in a column "
+            "not_labels is annotated in part; one whose labels are '?' is not annotated yet.",
+        ),
     ] = None,
     text: TextColumns = None,
     identifier: IdColumn = None,
@@ -93,7 +97,9 @@ def train(
     labels = LabelSet.read(features / "labels.jsonl")
     known = None if given_priors is None else Priors.read(given_priors, labels)
     columns = Columns.of(text, identifier, labels_column)
-    corpus = None if annotated is None else Corpus.read(annotated, labels, columns)
+    corpus = None
+    if annotated is not None:
+        corpus = Corpus.read(annotated, labels, columns, partial=True, needs_text=False)
 
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.features import read_features

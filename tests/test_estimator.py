@@ -356,3 +356,17 @@ def test_the_labels_of_an_earlier_training_are_forgotten() -> None:
     assert classifier.candidates_ is None
     assert not torch.equal(classifier.label_tensors_["vectors"], before)
     assert classifier.predict(texts[:3]).tolist() == np.eye(3, dtype=bool).tolist()
+
+
+def test_what_to_annotate_next(features: Features, corpus: Corpus, graph: SignedLabelGraph, priors: Priors) -> None:
+    assert corpus.annotations is not None
+    y: list[object] = [None] * 60
+    y[4], y[9] = ["gold"], {"silver": False}
+    classifier = BNCLClassifier(prevalence=priors, graph=graph).fit(features, y)
+    rows = classifier.suggest(features, 58)
+    assert set(rows.tolist()) == set(range(60)) - {4, 9}
+    assert len(classifier.suggest(features)) == 20
+    for strategy in ("random", "expected-change"):
+        assert len(set(classifier.suggest(features, 7, strategy=strategy, seed=3).tolist())) == 7
+    with pytest.raises(InputError, match="Unknown strategy"):
+        classifier.suggest(features, strategy="best")

@@ -34,6 +34,7 @@ ROOMS = (
     "explanation",
     "nn",
     "training",
+    "active",
     "predictor",
     "sharing",
     "relabel",

@@ -1,7 +1,7 @@
 """`classify_table`: a table of texts and label names in, labels out, in one go; the second time only what changed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ from bncl_pyg.classify.added import AddedColumns, Answer
 from bncl_pyg.classify.summary import Summary
 from bncl_pyg.classify.work import Progress, WorkFolder
 from bncl_pyg.corpus import (
+    Annotation,
     LabelSet,
     TextCleaner,
     TextTable,
     annotation_matrix,
     check_new_table,
-    label_places,
+    known_matrix,
     write_table,
 )
 from bncl_pyg.errors import InputError
@@ -116,8 +117,8 @@ def classify_table(
         labels: the labels.
         work: a folder for features, graph and model; what is there and still right is not made again.
         priors: what is known of how common labels are; all of it is estimated, if not given.
-        annotated: texts with their labels. Where both tables have ids, the same id is the same text; else the same
-            words are. Texts that are not in the table are learned from, too.
+        annotated: texts with their labels, all or some of them (see `Annotation`). Where both tables have ids, the same
+            id is the same text; else the same words are. Texts that are not in the table are learned from, too.
         labels_column: the column of the table itself that has the labels of annotated rows; a row without a value is
             not annotated.
         scorer: what reads texts.
@@ -165,14 +166,17 @@ def classify_table(
 
 def _read(
     texts: TextTable, labels: LabelSet, labels_column: str | None, cleaner: TextCleaner
-) -> tuple[list[str], list[str], dict[int, list[int]]]:
+) -> tuple[list[str], list[str], dict[int, Annotation]]:
     """Return ids, texts, and the labels of annotated rows by their place."""
     ids: list[str] = []
     contents: list[str] = []
-    given: dict[int, list[int]] = {}
+    given: dict[int, Annotation] = {}
+    columns = None if labels_column is None else replace(texts.columns, labels=labels_column)
     for identifier, text, row in texts.unique():
-        if labels_column is not None and not row.is_missing(labels_column):
-            given[len(ids)] = label_places(row, labels, labels_column)
+        if columns is not None and not row.is_missing(columns.labels):
+            own = Annotation.of(row, labels, columns)
+            if own.says_something:
+                given[len(ids)] = own
         ids.append(identifier)
         contents.append(cleaner(text))
     if labels_column is not None and not given:
@@ -185,7 +189,7 @@ def _read_annotated(
     labels: LabelSet,
     ids: Sequence[str],
     contents: Sequence[str],
-    given: dict[int, list[int]],
+    given: dict[int, Annotation],
     cleaner: TextCleaner,
 ) -> tuple[list[str], list[str]]:
     """Add annotated texts of another table to those that are known; return the ids and texts that are only there."""
@@ -199,6 +203,9 @@ def _read_annotated(
         by_text.setdefault(text, place)
     taken = set(ids)
     for identifier, text, row in annotated.unique():
+        own = Annotation.of(row, labels, annotated.columns)
+        if not own.says_something:
+            continue
         text = cleaner.clean(text)
         place = by_id.get(identifier, by_text.get(text, -1))
         if place < 0:
@@ -207,8 +214,7 @@ def _read_annotated(
             extra_texts.append(text)
         elif contents[place] != text:
             row.fail(f"text '{identifier}' is another one than in the table.")
-        places = label_places(row, labels, annotated.columns.labels)
-        if given.setdefault(place, places) != places:
+        if given.setdefault(place, own) != own:
             row.fail(f"text '{identifier}' has other labels in the table.")
     return extra_ids, extra_texts
 
@@ -226,7 +232,7 @@ def _model_inputs(
     rows: Sequence[int],
     labels: LabelSet,
     priors: Priors | None,
-    given: dict[int, list[int]],
+    given: dict[int, Annotation],
     seed: int,
 ) -> dict[str, Any]:
     """Return everything that decides what the model is."""
@@ -236,7 +242,7 @@ def _model_inputs(
         "labels": labels.digest(),
         "scorer": features.scorer,
         "priors": None if priors is None else [priors.cardinality, priors.prevalence],
-        "annotated": sorted(given.items()),
+        "annotated": [[place, given[place].labels, given[place].not_labels] for place in sorted(given)],
         "recipe": find_recipe("default").config(),
         "seed": seed,
         "versions": [version("bncl-pyg"), version("torch")],
@@ -247,7 +253,7 @@ def _train(
     features: Features,
     graph: Any,
     priors: Priors | None,
-    given: dict[int, list[int]],
+    given: dict[int, Annotation],
     seed: int,
     tell: Progress,
     out: Path,
@@ -259,8 +265,9 @@ def _train(
         tell("training", done.number, done.of)
 
     places = np.array(sorted(given), dtype=np.int64)
-    matrix = annotation_matrix([given[place] for place in places.tolist()], len(features.labels))
-    annotated = Annotated(places, matrix) if given else None
+    read = [given[place] for place in places.tolist()]
+    matrix = annotation_matrix([one.labels for one in read], len(features.labels))
+    annotated = Annotated(places, matrix, known_matrix(read, len(features.labels))) if given else None
     tell("training", 0, 1)
     classifier = BNCLClassifier(prevalence=priors, graph=graph, seed=seed)
     classifier.fit(features, annotated, progress=step)

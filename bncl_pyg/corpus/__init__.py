@@ -1,5 +1,6 @@
 """What the user has: texts and labels."""
 
+from bncl_pyg.corpus.annotation import NOT_YET, Annotation, label_places
 from bncl_pyg.corpus.cleaner import TextCleaner
 from bncl_pyg.corpus.columns import Columns, TextTable
 from bncl_pyg.corpus.labels import LabelSet, digest
@@ -19,11 +20,13 @@ from bncl_pyg.corpus.tables import (
     read_rows,
     write_table,
 )
-from bncl_pyg.corpus.texts import Corpus, annotation_matrix, label_places, rows_of, stream_texts
+from bncl_pyg.corpus.texts import Corpus, annotation_matrix, known_matrix, rows_of, stream_texts
 
 __all__ = [
     "LIST_SEPARATOR",
+    "NOT_YET",
     "STANDARD_STREAM",
+    "Annotation",
     "Columns",
     "Corpus",
     "Format",
@@ -37,6 +40,7 @@ __all__ = [
     "check_new_table",
     "digest",
     "is_mostly_markup",
+    "known_matrix",
     "label_places",
     "looks_english",
     "read_lines",

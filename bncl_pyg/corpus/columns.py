@@ -20,6 +20,8 @@ class Columns:
         text: the columns that make up a text, joined by line breaks; those that are empty are left out.
         id: what identifies a row; if not given, the column `id` or, where there is none, the number of the row.
         labels: the labels of annotated texts.
+        not_labels: the labels that a text is known not to have, where it is annotated in part (see `Annotation`); no
+            table needs to have it.
 
     Example::
 
@@ -29,6 +31,7 @@ class Columns:
     text: tuple[str, ...] = ("text",)
     id: str | None = None
     labels: str = "labels"
+    not_labels: str = "not_labels"
 
     @classmethod
     def of(cls, text: str | Sequence[str] | None = None, id: str | None = None, labels: str | None = None) -> "Columns":
@@ -45,6 +48,7 @@ class TextTable:
         columns: which columns hold what.
         labels: whether the column of labels is wanted, too.
         skip_empty: whether rows without a text are left out; they are an error otherwise.
+        needs_text: whether rows must have a text; where an id is enough, they need not, and it is then blank.
 
     Attributes:
         table: the table.
@@ -59,10 +63,11 @@ class TextTable:
         *,
         labels: bool = False,
         skip_empty: bool = False,
+        needs_text: bool = True,
     ) -> None:
         self.table = table if isinstance(table, Table) else Table(table)
         self.columns = columns or Columns()
-        self.skip_empty, self.skipped = skip_empty, 0
+        self.skip_empty, self.needs_text, self.skipped = skip_empty, needs_text, 0
         if not self.table.columns:
             raise InputError(f"{self.table.name} holds no text.")
         for wanted, name in (
@@ -70,7 +75,7 @@ class TextTable:
             ("id", (self.columns.id,)),
             ("labels", (self.columns.labels,)),
         ):
-            if wanted == "labels" and not labels:
+            if (wanted == "labels" and not labels) or (wanted == "text" and not needs_text):
                 continue
             for column in name:
                 if column is not None:
@@ -122,8 +127,11 @@ class TextTable:
         return str(number) if self._id is None else row.identifier(self._id)
 
     def _text(self, row: Row) -> str | None:
-        parts = [part for column in self.columns.text if (part := row.optional_string(column)) is not None]
-        if parts:
+        there = self.columns.text
+        if not self.needs_text:
+            there = tuple(column for column in there if column in self.table.columns)
+        parts = [part for column in there if (part := row.optional_string(column)) is not None]
+        if parts or not self.needs_text:
             return BETWEEN.join(parts)
         if self.skip_empty:
             return None

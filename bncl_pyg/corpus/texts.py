@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bncl_pyg.corpus.annotation import NOT_YET, Annotation
 from bncl_pyg.corpus.columns import Columns, TextTable
 from bncl_pyg.corpus.labels import LabelSet
-from bncl_pyg.corpus.tables import Row
+from bncl_pyg.corpus.tables import LIST_SEPARATOR
 from bncl_pyg.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,19 +26,22 @@ class Corpus:
         ids: unique.
         texts: one an id.
         annotations: boolean, (texts, labels); `None` where nobody annotated.
+        known: of which labels it is known whether a text has them, boolean, (texts, labels); `None` for all of them.
     """
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
     annotations: "csr_array | None" = None
+    known: "csr_array | None" = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def rows(self, places: NDArray[np.int64]) -> "Corpus":
         """Return the texts at these places, in their order."""
-        annotations = None if self.annotations is None else self.annotations[places]
-        return Corpus(tuple(self.ids[row] for row in places), tuple(self.texts[row] for row in places), annotations)
+        annotations, known = (None if one is None else one[places] for one in (self.annotations, self.known))
+        ids, texts = (tuple(values[row] for row in places) for values in (self.ids, self.texts))
+        return Corpus(ids, texts, annotations, known)
 
     @classmethod
     def of(cls, texts: "Corpus | Iterable[str]", ids: Iterable[str | int] | None = None) -> "Corpus":
@@ -77,6 +81,8 @@ class Corpus:
         columns: Columns | None = None,
         *,
         skip_empty: bool = False,
+        partial: bool = False,
+        needs_text: bool = True,
     ) -> "Corpus":
         """Read a table (CSV, TSV, JSON lines, a JSON array, Parquet, Excel).
 
@@ -85,18 +91,42 @@ class Corpus:
             labels: with these, every row must say which of them it has (perhaps none); without, that is not looked at.
             columns: which columns hold what; `id`, `text` and `labels`, if not given.
             skip_empty: leave out rows without a text, which are an error otherwise.
+            partial: whether texts may be annotated in part, or not yet (see `Annotation`); an error otherwise.
+            needs_text: whether rows must have a text, or an id is enough.
         """
-        table = TextTable(path, columns, labels=labels is not None, skip_empty=skip_empty)
+        table = TextTable(path, columns, labels=labels is not None, skip_empty=skip_empty, needs_text=needs_text)
         ids: list[str] = []
         texts: list[str] = []
-        places: list[list[int]] = []
+        read: list[Annotation] = []
         for identifier, text, row in table.unique():
             ids.append(identifier)
             texts.append(text)
             if labels is not None:
-                places.append(label_places(row, labels, table.columns.labels))
-        annotations = None if labels is None else annotation_matrix(places, len(labels))
-        return cls(tuple(ids), tuple(texts), annotations)
+                read.append(Annotation.of(row, labels, table.columns, partial=partial))
+        if labels is None:
+            return cls(tuple(ids), tuple(texts))
+        annotations = annotation_matrix([one.labels for one in read], len(labels))
+        return cls(tuple(ids), tuple(texts), annotations, known_matrix(read, len(labels)))
+
+    def records(self, labels: LabelSet, *, lists: bool = True) -> Iterator[dict[str, Any]]:
+        """Yield `{"id", "text", "labels", "not_labels"}` of annotated texts, which `read` reads again.
+
+        Args:
+            labels: the names of the columns.
+            lists: whether the format has lists (JSON, Parquet). Where it has not, a cell that is blank stands for a
+                text that is annotated wholly, and one with a semicolon alone for a list without anything in it.
+        """
+        if self.annotations is None:
+            raise InputError("These texts have no labels to be written.")
+        for row, (identifier, text) in enumerate(zip(self.ids, self.texts, strict=True)):
+            columns = sorted(self.annotations[[row]].indices.tolist())
+            fields: dict[str, Any] = {"id": identifier, "text": text, "labels": [labels.names[at] for at in columns]}
+            known = None if self.known is None else self.known[[row]].indices
+            if known is not None and len(known) < len(labels):
+                absent = [labels.names[at] for at in sorted(set(known.tolist()) - set(columns))]
+                fields["labels"] = fields["labels"] if len(known) else [NOT_YET]
+                fields["not_labels"] = absent or ([] if lists else LIST_SEPARATOR)
+            yield fields
 
 
 def stream_texts(path: Path, columns: Columns | None = None, *, skip_empty: bool = False) -> Iterator[tuple[str, str]]:
@@ -124,15 +154,12 @@ def annotation_matrix(columns: Sequence[Sequence[int]], labels: int) -> "csr_arr
     return csr_array((np.ones(len(flat), dtype=bool), flat, starts), shape=(len(columns), labels))
 
 
-def label_places(row: Row, labels: LabelSet, column: str) -> list[int]:
-    """Return which labels a row has, ascending; raise an error that names one that there is not."""
-    places = set()
-    for name in row.strings(column):
-        try:
-            places.add(labels.place(name))
-        except KeyError:
-            row.fail(f"field '{column}': {labels.unknown(name)}")
-    return sorted(places)
+def known_matrix(annotations: "Sequence[Annotation]", labels: int) -> "csr_array | None":
+    """Return of which pairs something is known, boolean, (texts, labels); `None` where that is all of them."""
+    if all(one.is_whole for one in annotations):
+        return None
+    everything = range(labels)
+    return annotation_matrix([everything if one.not_labels is None else one.known for one in annotations], labels)
 
 
 def _one_dimension(name: str, values: Any) -> Iterable[Any]:

@@ -74,6 +74,7 @@ class CollectiveLoss(torch.nn.Module):
         others: Tensor | None = None,
         texts: int | None = None,
         pairs: Pairs | None = None,
+        known: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return L1 (hesitation), L2 (prevalence), L3 (cardinality) and L4 (annotation), (4,), and s, as p is.
 
@@ -87,6 +88,7 @@ class CollectiveLoss(torch.nn.Module):
             others: Σ s over the texts of the corpus that are not in this batch, (labels,), so that L2 is over all of D.
             texts: N, how many texts batch and others are together; the batch's size if there are no others.
             pairs: which pairs p and p̄ are of; all, if not given.
+            known: 1 where y is known and 0 where L4 leaves it out, (annotated, labels); all, if not given.
         """
         pairs = all_pairs(entailment) if pairs is None else pairs
         parts, predicted = _Collective.apply(  # type: ignore[no-untyped-call]
@@ -94,12 +96,13 @@ class CollectiveLoss(torch.nn.Module):
         )
         if truth is not None and annotated is not None and len(annotated):
             if self.annotation == "sharpened":
-                annotation = binary_cross_entropy(predicted[annotated], truth, reduction="sum")
+                annotation = binary_cross_entropy(predicted[annotated], truth, known, reduction="sum")
             else:
                 most = 1.0 if self.annotation == "likelihood" else None
                 of_true = truth * entailment[annotated].clamp(FLOOR, most).log()
                 of_false = (1 - truth) * contradiction[annotated].clamp(FLOOR, most).log()
-                annotation = -(of_true + of_false).sum()
+                likelihood = of_true + of_false
+                annotation = -(likelihood if known is None else likelihood * known).sum()
             parts = torch.cat([parts[:3], annotation[None]])
         return parts, predicted
 

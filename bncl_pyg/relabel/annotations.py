@@ -2,15 +2,13 @@
 well have it, it is left out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from bncl_pyg.corpus import annotation_matrix, rows_of
+from bncl_pyg.corpus import rows_of
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
 from bncl_pyg.relabel.change import LabelChange
-from bncl_pyg.training import Annotated
 
 Names = Mapping[str, Sequence[str]]
 """The labels of annotated texts by id."""
@@ -34,6 +32,24 @@ def followed(before: Names, change: LabelChange, more: Names | None) -> dict[str
     return {name: tuple(sorted(labels, key=change.labels.place)) for name, labels in rows.items()}
 
 
+def followed_absent(before: Names, change: LabelChange, more: Names | None) -> dict[str, tuple[str, ...]]:
+    """Return, of texts that are annotated in part, the changed labels that they are known not to have.
+
+    Args:
+        before: the labels that there were, by id.
+        change: the change. Of several labels that became one, a text must be known to have none.
+        more: texts that are now annotated wholly.
+    """
+    origins: dict[str, set[str]] = {}
+    for old, new in change.renamed().items():
+        origins.setdefault(new, set()).add(old)
+    return {
+        name: tuple(label for label in change.labels.names if label in origins and origins[label] <= set(absent))
+        for name, absent in before.items()
+        if name not in (more or {})
+    }
+
+
 def doubtful(
     annotated: Names, change: LabelChange, more: Names | None, features: Features, shares: Mapping[str, float]
 ) -> set[str]:
@@ -44,7 +60,7 @@ def doubtful(
     Args:
         annotated: with the labels that there are now.
         change: the change.
-        more: those that somebody looked at with the new labels in mind.
+        more: those that somebody looked at with the new labels in mind, or of which only some labels are known.
         features: of all training texts, with the new labels.
         shares: λ of the new labels, by name.
     """
@@ -58,12 +74,3 @@ def doubtful(
         column = margins[:, features.labels.place(label)]
         doubt |= column[rows] >= np.quantile(column, 1 - min(max(shares[label], 0.0), 1.0))
     return {name for name, is_doubtful in zip(unsure, doubt, strict=True) if is_doubtful}
-
-
-def as_annotated(annotated: Mapping[str, Sequence[str]], features: Features) -> Annotated | None:
-    """Return annotated texts as training takes them; `None` where there are none."""
-    if not annotated:
-        return None
-    rows = rows_of(list(annotated), features.ids, "The set of training texts")
-    columns: list[Any] = [sorted(features.labels.place(label) for label in labels) for labels in annotated.values()]
-    return Annotated(rows, annotation_matrix(columns, len(features.labels)))

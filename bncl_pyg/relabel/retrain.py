@@ -22,11 +22,11 @@ from bncl_pyg.features import (
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.predictor import open_scorer
 from bncl_pyg.priors import Priors
-from bncl_pyg.relabel.annotations import Names, as_annotated, doubtful, followed
+from bncl_pyg.relabel.annotations import Names, doubtful, followed, followed_absent
 from bncl_pyg.relabel.change import LabelChange
 from bncl_pyg.relabel.priors import changed_priors, guessed_shares
 from bncl_pyg.scorers import STRONG, Scorer
-from bncl_pyg.training import Progress, Setting, TrainedModel
+from bncl_pyg.training import Annotated, Progress, Setting, TrainedModel
 
 if TYPE_CHECKING:
     from bncl_pyg.graph import SignedLabelGraph
@@ -108,7 +108,9 @@ def change_labels(trained: TrainedModel, change: LabelChange, work: Work | None 
         new,
         changed_graph,
         priors,
-        as_annotated(annotated, new),
+        Annotated.from_names(
+            annotated, new.ids, new.labels, followed_absent(trained.not_labels, change, work.annotated)
+        ),
         setting=str(setting),
         seed=trained.seed,
         progress=work.progress,
@@ -120,8 +122,11 @@ def _renamed(trained: TrainedModel, change: LabelChange, graph: "SignedLabelGrap
     """Return the same model under other names."""
     names, other = change.renamed(), graph.clone()
     other.label_names = list(change.labels.names)
-    annotated = {name: tuple(names[label] for label in labels) for name, labels in trained.annotated.items()}
-    made = replace(trained, labels=change.labels, graph=other, annotated=annotated, card="")
+    annotated, absent = (
+        {name: tuple(names[label] for label in labels) for name, labels in given.items()}
+        for given in (trained.annotated, trained.not_labels)
+    )
+    made = replace(trained, labels=change.labels, graph=other, annotated=annotated, not_labels=absent, card="")
     return Changed(made, (), (_edges(graph), _edges(graph)), (), False)
 
 
@@ -178,7 +183,9 @@ def _known(
     """Return priors, setting and annotated texts of the changed labels, and which annotated texts are left out."""
     resolved = trained.model.priors
     annotated = followed(trained.annotated, change, work.annotated)
-    silent = [name for name in trained.annotated if name not in (work.annotated or {})] if change.added else []
+    # Of texts that are annotated in part, nothing was said of a new label, and nothing is assumed.
+    looked_at: dict[str, Sequence[str]] = {**trained.not_labels, **(work.annotated or {})}
+    silent = [name for name in trained.annotated if name not in looked_at] if change.added else []
     base = trained.given_priors or resolved
     if trained.setting == Setting.SCARCE_ANNOTATION:
         if not silent and not given:
@@ -196,7 +203,7 @@ def _known(
     if silent:
         numbers = np.where(priors.has_share, priors.shares, 0.0 if guessed is None else guessed)
         shares = {name: float(numbers[change.labels.place(name)]) for name in change.added}
-        left_out = doubtful(annotated, change, work.annotated, new, shares)
+        left_out = doubtful(annotated, change, looked_at, new, shares)
     rest = {name: labels for name, labels in annotated.items() if name not in left_out}
     if annotated and not rest:
         raise InputError(

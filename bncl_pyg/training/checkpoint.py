@@ -94,6 +94,8 @@ def fingerprint(
     candidates = [] if features.candidates is None else [features.candidates]
     vectors = [torch.from_numpy(graph.label_vectors.vectors)] if "label_vectors" in graph else []
     of_annotated = [] if annotated is None else [torch.from_numpy(annotated.rows), *_entries(annotated.labels)]
+    if annotated is not None and annotated.known is not None:
+        of_annotated += _entries(annotated.known)
     return {
         "features": _digest(features.entailment, features.contradiction, *candidates) + features.labels.digest(),
         "graph": _digest(graph.edge_index, graph.edge_sign, *vectors)

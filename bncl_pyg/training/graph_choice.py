@@ -1,7 +1,7 @@
 """Which percentiles the label graph takes where nobody asked for some: chosen on training texts alone."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,12 +79,14 @@ class HeldOut:
         texts: to look at.
         truth: their labels, boolean, (texts, labels); `None` where these are not known and texts themselves are held
             out.
+        known: which of these are known, where texts are annotated in part; `None` for all.
     """
 
     rest: Features
     annotated: Annotated | None
     texts: Features
     truth: csr_array | None
+    known: csr_array | None = None
 
     @classmethod
     def of(cls, features: Features, annotated: Annotated | None, share: float, fewest: int, seed: int) -> "HeldOut":
@@ -104,21 +106,24 @@ class HeldOut:
             rows = draw.choice(known, max(1, round(share * len(known))), replace=False)
             is_held = np.isin(annotated.rows, rows)
             held, kept = (annotated.drawn(np.flatnonzero(mask)) for mask in (is_held, ~is_held))
-            return cls(features, kept, features.rows(held.rows), held.labels)
+            return cls(features, kept, features.rows(held.rows), held.labels, held.known)
         rows = np.sort(draw.choice(others, max(1, round(share * len(others))), replace=False))
         rest = np.setdiff1d(everything, rows)
         if annotated is not None:
-            annotated = Annotated(np.searchsorted(rest, annotated.rows), annotated.labels)
+            annotated = replace(annotated, rows=np.searchsorted(rest, annotated.rows))
         return cls(features.rows(rest), annotated, features.rows(rows), None)
 
 
-def micro_f1(truth: csr_array, decisions: Any) -> float:
+def micro_f1(truth: csr_array, decisions: Any, known: csr_array | None = None) -> float:
     """Return the F1 of all decisions together (miF1); 0 where nothing is true or predicted.
 
     Args:
         truth: boolean, (texts, labels).
         decisions: boolean, (texts, labels), dense or sparse.
+        known: which pairs are looked at, likewise; all, if not given.
     """
     predicted = csr_array(decisions, dtype=bool)
+    if known is not None:
+        predicted = csr_array(predicted.multiply(known))
     count = predicted.nnz + truth.nnz
     return 2 * predicted.multiply(truth).nnz / count if count else 0.0

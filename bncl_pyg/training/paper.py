@@ -154,7 +154,7 @@ class PaperRecipe(TrainingNumbers):
         if priors is None:
             if annotated is None:
                 raise InputError("Training needs priors or annotated texts.")
-            return Priors.from_annotations(annotated.labels)
+            return _counted(annotated)
         if priors.is_exact:
             return priors
         return self.estimation.resolve(self.self_training.prepare(features, graph), priors, self.self_training)
@@ -274,7 +274,7 @@ class _Training:
                 if held.truth is None:
                     figure = {"loss": self._loss(model, trainer, held.texts)}
                 else:
-                    figure = {"miF1": micro_f1(held.truth, model.predict(held.texts).indicator())}
+                    figure = {"miF1": micro_f1(held.truth, model.predict(held.texts).indicator(), held.known)}
                 result = candidate.result(place, len(candidates), figure)
                 self.stages.end(result)
             figures.append(-result.figures["loss"] if held.truth is None else result.figures["miF1"])
@@ -298,6 +298,15 @@ class _Training:
         trainer = Trainer(network, features, self.priors, annotated, self.recipe, self.seed)
         self.stages.train(trainer, stage)
         return trainer
+
+
+def _counted(annotated: Annotated) -> Priors:
+    """Return κ and λ as annotated texts have them: of each label, the share of the texts of which it is known."""
+    whole = Priors.from_annotations(annotated.labels)
+    if annotated.known is None:
+        return whole
+    shares = np.asarray(annotated.labels.sum(axis=0), dtype=np.float64) / np.maximum(annotated.known_counts, 1)
+    return Priors.exact(float(shares.sum()), shares)
 
 
 def _stage(candidate: GraphCandidate) -> str:

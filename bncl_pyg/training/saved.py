@@ -1,11 +1,12 @@
 """A trained model with all that belongs to it, as a folder: safetensors and JSON only."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -63,6 +64,8 @@ class TrainedModel:
         label_tensors: what the scorer computed of the labels alone, if the features knew.
         given_priors: κ and λ as they were given, with what was not known; `None` where none were, or where a model was
             saved before this was kept.
+        not_labels: of texts that are annotated in part, by id, the labels that they are known not to have; those that
+            `annotated` names besides are annotated wholly.
         card: the page for people as it was found in the folder; empty where it is still to be written from the run.
     """
 
@@ -80,6 +83,7 @@ class TrainedModel:
     candidates: int | None
     label_tensors: dict[str, Tensor]
     given_priors: Priors | None = None
+    not_labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     card: str = ""
 
     @classmethod
@@ -114,6 +118,7 @@ class TrainedModel:
             seed=seed,
             log=steps,
             annotated=_names_by_id(annotated, features),
+            not_labels=_absent_by_id(annotated, features),
             n_texts=len(features),
             texts_digest=digest(features.ids),
             scorer_config=features.scorer,
@@ -132,8 +137,7 @@ class TrainedModel:
                 save_file(kept, folder / "labels.safetensors")
             self.labels.write(folder / "labels.jsonl")
             self.model.priors.write(folder / "priors.json", self.labels)
-            rows = ({"id": identifier, "labels": list(names)} for identifier, names in self.annotated.items())
-            write_jsonl(folder / "annotated.jsonl", rows)
+            write_jsonl(folder / "annotated.jsonl", self._annotated_rows())
             if self.given_priors is not None:
                 self.given_priors.write(folder / GIVEN, self.labels)
             write_json(folder / "training.json", {"steps": [asdict(step) for step in self.log]})
@@ -152,6 +156,11 @@ class TrainedModel:
             }
             write_manifest(folder, "model", content)
             write_bytes(folder / CARD, self.with_card().card.encode())
+
+    def _annotated_rows(self) -> Iterator[dict[str, Any]]:
+        for identifier, names in self.annotated.items():
+            absent = self.not_labels.get(identifier)
+            yield {"id": identifier, "labels": list(names), **({} if absent is None else {"not_labels": list(absent)})}
 
     def with_card(
         self, *, evaluation: Mapping[str, Any] | None = None, data_license: str | None = None
@@ -183,7 +192,7 @@ class TrainedModel:
         labels.check_same(LabelSet.of(graph.label_names), "the model", "its graph")
         priors = Priors.read(folder / "priors.json", labels)
         vectors = "labels.safetensors"
-        annotated = read_rows(folder / "annotated.jsonl")
+        annotated = list(read_rows(folder / "annotated.jsonl"))
         return cls(
             model=recipe.load(load_file(folder / "model.safetensors"), manifest["model"], graph, priors),
             recipe=recipe,
@@ -193,6 +202,11 @@ class TrainedModel:
             seed=manifest["seed"],
             log=[TrainingStep(**step) for step in read_json(folder / "training.json")["steps"]],
             annotated={row.identifier("id"): tuple(row.strings("labels")) for row in annotated},
+            not_labels={
+                row.identifier("id"): tuple(row.strings("not_labels"))
+                for row in annotated
+                if not row.is_missing("not_labels")
+            },
             n_texts=manifest["texts"],
             texts_digest=manifest["texts_digest"],
             scorer_config=manifest["scorer"],
@@ -242,3 +256,14 @@ def _names_by_id(annotated: Annotated | None, features: Features) -> dict[str, t
     columns = (annotated.labels[[row]].indices for row in range(len(annotated)))
     names = (tuple(features.labels.names[column] for column in sorted(row)) for row in columns)
     return dict(zip((features.ids[row] for row in annotated.rows), names, strict=True))
+
+
+def _absent_by_id(annotated: Annotated | None, features: Features) -> dict[str, tuple[str, ...]]:
+    """Return, by id, the labels that texts that are annotated in part are known not to have."""
+    if annotated is None:
+        return {}
+    absent: dict[str, tuple[str, ...]] = {}
+    for place in np.flatnonzero(~annotated.is_whole).tolist():
+        columns = np.setdiff1d(annotated.known_of(place), annotated.labels[[place]].indices)
+        absent[features.ids[annotated.rows[place]]] = tuple(features.labels.names[column] for column in columns)
+    return absent

@@ -95,7 +95,7 @@ class Trainer:
         model: whose weights are drawn anew from the seed.
         features: the training texts.
         priors: κ and λ in numbers.
-        annotated: annotated texts, if there are any.
+        annotated: annotated texts, if there are any; of those that are annotated in part, L4 has the known pairs.
         numbers: how.
         seed: of the weights and the batches.
     """
@@ -116,6 +116,7 @@ class Trainer:
         self.entailment, self.contradiction = features.entailment, features.contradiction
         self.pairs = pairs_of(features.candidates, features.entailment, len(features.labels))
         self.annotated = torch.zeros(0, dtype=torch.int64) if annotated is None else torch.from_numpy(annotated.rows)
+        self._known = None if annotated is None else annotated.known
         self._truth: csr_array | Tensor | None = None
         if annotated is not None:
             # Of candidates alone truth is picked batch by batch; else it is a matrix like the scores.
@@ -190,7 +191,7 @@ class Trainer:
         """Train on the texts of these rows and return the loss and its four parts, (5,)."""
         pairs = self.pairs.rows(rows)
         given = self._given(rows, pairs, corpus)
-        if isinstance(self.pairs, Candidates) or not self.model.is_fused:
+        if isinstance(self.pairs, Candidates) or not self.model.is_fused or given.known is not None:
             total, parts, predicted = self._backward(rows, given)
         else:
             total, parts, predicted = self._backward_on_tape(rows, given)
@@ -212,7 +213,7 @@ class Trainer:
         """Do the same without torch's autograd, whose bookkeeping would be a third of a small step."""
         scores = self.entailment.index_select(0, rows), self.contradiction.index_select(0, rows)
         states, tape = self.model.on_tape(*scores)
-        parts, predicted, of_states = self.loss.with_gradients(*states, **given._asdict())
+        parts, predicted, of_states = self.loss.with_gradients(*states, *given[:-1])
         _, of_weights = tape.gradients(of_states, wants_states=False)
         for weight, gradient in zip(self.weights, of_weights, strict=True):
             weight.grad = gradient
@@ -225,12 +226,13 @@ class Trainer:
             return Given(None, None, others, texts, pairs)
         of_rows = self._truth_row[rows]
         annotated = (of_rows >= 0).nonzero()[:, 0]
-        places = of_rows[annotated]
+        places, of_annotated = of_rows[annotated], pairs.rows(annotated)
         if isinstance(self._truth, Tensor):
             truth = self._truth.index_select(0, places).to(self.entailment.dtype)
         else:
-            truth = pairs.rows(annotated).select(self._truth[places.numpy()])
-        return Given(truth, annotated, others, texts, pairs)
+            truth = of_annotated.select(self._truth[places.numpy()])
+        known = None if self._known is None else of_annotated.select(self._known[places.numpy()])
+        return Given(truth, annotated, others, texts, pairs, known)
 
     def _reachable(self, prevalence: Tensor) -> Tensor:
         """Return λ, capped where a label is the candidate of few texts: most of its true texts may lie elsewhere."""
@@ -288,6 +290,7 @@ class Given(NamedTuple):
     others: Tensor | None
     texts: int | None
     pairs: Pairs
+    known: Tensor | None = None
 
 
 class Indicators:

@@ -178,3 +178,14 @@ def test_a_folder_of_something_else_is_not_touched(folder: Path, tmp_path: Path)
         classified(folder / "tickets.csv", tmp_path)
     with pytest.raises(InputError, match="is there and is no folder"):
         classified(folder / "tickets.csv", tmp_path / "notes.txt")
+
+
+def test_answers_in_part_and_rows_nobody_annotated(folder: Path, tmp_path: Path) -> None:
+    given = tmp_path / "given.csv"
+    rows = ["T0,password reset,", "T1,refund,printer;late delivery", "T2,?,", "T3,,;", "T5,,"]
+    lines = [f'{row.split(",")[0]},"{list(TEXTS.values())[int(row[1]) % 4]}, case {row[1]}.",{row[3:]}' for row in rows]
+    given.write_text("\n".join(["nr,text,labels,not_labels", *lines]) + "\n")
+    done = classified(folder / "tickets.csv", tmp_path / "work", annotated=TextTable(given, Columns(id="nr")))
+    assert done.annotated == 3
+    assert done.trained.annotated == {"T0": ("password reset",), "T1": ("refund",), "T5": ()}
+    assert done.trained.not_labels == {"T1": ("printer", "late delivery")}

@@ -57,3 +57,42 @@ def test_arguments_are_named_as_options(folder: Path) -> None:
     assert changed.exit_code == 2
     assert "another template; start anew with --fresh, or choose another name." in changed.stderr
     assert featurize(folder, "--label-map", MAP, "--template", "It is {}.", "--fresh").exit_code == 0
+
+
+def test_an_expensive_scorer_has_a_budget(folder: Path) -> None:
+    rows = [{"id": f"t{row}", "text": "gold " * (1 + row % 3) + "wheat " * (row % 2)} for row in range(12)]
+    (folder / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("--label-map", MAP, "--cheap", "fast", "--budget", "7")
+    done = featurize(folder, *words, "--json", str(folder / "figures.json"))
+    assert done.exit_code == 0, done.output
+    assert "was asked about 7 of 24 pairs, 'fast' about all" in done.output
+    assert json.loads((folder / "figures.json").read_text())["asked"] == 7
+    made = read_features(folder / "f")
+    assert made.scorer["name"] == "fast"
+    assert made.scorer["budget"]["pairs"] == 7
+    assert made.vectors is not None
+    words_of_cheap = ["featurize", folder / "texts.jsonl", "--labels", folder / "labels.txt", "--scorer", "fast"]
+    plain = CliRunner().invoke(app, [*map(str, words_of_cheap), "--out", str(folder / "plain")])
+    assert plain.exit_code == 0
+    cheap = read_features(folder / "plain")
+    assert 0 < int((made.entailment != cheap.entailment).sum()) <= 7
+    assert not list(folder.glob("f.*"))
+    again = featurize(folder, *words)
+    assert again.exit_code == 2
+    assert "--overwrite" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--label-map", MAP, "--budget", "5", "--candidates", "1"], "--budget chooses pairs among all labels"),
+        (["--budget", "5", "--scorer", "fast"], "--budget is for a cross-encoder; 'fast' reads texts and labels apart"),
+        (["--priors", "labels.txt"], "--priors is for --budget PAIRS"),
+        (["--label-map", MAP, "--budget", "0"], "--budget"),
+    ],
+)
+def test_what_a_budget_cannot_be_for_is_said(folder: Path, words: list[str], message: str) -> None:
+    refused = featurize(folder, *words)
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+    assert not (folder / "f").exists()

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -312,3 +313,59 @@ def test_labels_in_latin_1_and_in_excel(tmp_path: Path) -> None:
 def test_the_format_decides_what_it_can_hold() -> None:
     assert [known for known in Format if known.has_lists] == [Format.JSONL, Format.JSON, Format.PARQUET]
     assert [known for known in Format if not known.is_text] == [Format.PARQUET, Format.EXCEL]
+
+
+PARTLY: list[dict[str, Any]] = [
+    {"id": "a", "text": "Bars", "labels": ["gold"], "not_labels": ["silver", "wheat"]},
+    {"id": "b", "text": "Coins", "labels": ["silver"]},
+    {"id": "c", "text": "Mines", "labels": ["gold"], "not_labels": []},
+    {"id": "d", "text": "Fields", "labels": ["?"], "not_labels": []},
+    {"id": "e", "text": "Ships", "labels": [], "not_labels": ["corn"]},
+]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".json", ".parquet", ".xlsx"])
+def test_texts_that_are_annotated_in_part_are_written_and_read(tmp_path: Path, labels: LabelSet, ending: str) -> None:
+    first, second = tmp_path / "first.jsonl", tmp_path / f"second{ending}"
+    write_table(first, (), PARTLY)
+    corpus = Corpus.read(first, labels, partial=True)
+    assert list(corpus.records(labels)) == PARTLY
+    rows = corpus.records(labels, lists=ending not in (".csv", ".xlsx"))
+    columns = ("id", "text", "labels", "not_labels")
+    write_table(second, columns, rows, list_types={"labels": str, "not_labels": str})
+    again = Corpus.read(second, labels, partial=True)
+    for matrix, expected in ((again.annotations, corpus.annotations), (again.known, corpus.known)):
+        assert matrix is not None
+        assert expected is not None
+        assert (matrix != expected).nnz == 0
+    assert again.known is not None
+    assert again.known.toarray().sum(axis=1).tolist() == [3, 6, 1, 0, 1]
+    some = again.rows(np.array([4, 0]))
+    assert some.known is not None
+    assert some.known.toarray().sum(axis=1).tolist() == [1, 3]
+
+
+def test_a_table_without_such_texts_is_known_wholly(tmp_path: Path, labels: LabelSet) -> None:
+    write_table(tmp_path / "t.csv", ("id", "text", "labels", "not_labels"), [{**ROWS[0], "not_labels": ""}, ROWS[1]])
+    assert Corpus.read(tmp_path / "t.csv", labels, partial=True).known is None
+    assert Corpus.read(tmp_path / "t.csv", labels).known is None
+    with pytest.raises(InputError, match="These texts have no labels to be written"):
+        list(Corpus.read(tmp_path / "t.csv").records(labels))
+
+
+@pytest.mark.parametrize(
+    ("row", "partial", "message"),
+    [
+        ({"labels": ["gold"], "not_labels": ["gold"]}, True, "label 'gold' is in 'labels' and in 'not_labels'"),
+        ({"labels": ["gold"], "not_labels": ["glod"]}, True, "field 'not_labels': unknown label 'glod'"),
+        ({"labels": ["gold"], "not_labels": "corn"}, True, "field 'not_labels' must be a list of strings"),
+        ({"labels": ["gold"], "not_labels": []}, False, "annotated in part, but all its labels are needed"),
+        ({"labels": ["?"]}, False, "field 'labels': this text is not annotated yet"),
+    ],
+)
+def test_what_is_wrong_with_a_text_annotated_in_part_is_named(
+    tmp_path: Path, labels: LabelSet, row: dict[str, Any], partial: bool, message: str
+) -> None:
+    write_table(tmp_path / "t.jsonl", (), [{"id": "a", "text": "x", **row}])
+    with pytest.raises(InputError, match=f"t.jsonl, line 1: .*{message}|t.jsonl, line 1: {message}"):
+        Corpus.read(tmp_path / "t.jsonl", labels, partial=partial)

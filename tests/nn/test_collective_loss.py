@@ -130,3 +130,21 @@ def test_sharpness_needs_a_prediction() -> None:
     assert choose_sharpness(torch.tensor([[0.99]]), torch.tensor([[0.0]])) == 10  # the paper's value
     with pytest.raises(ValueError, match="No label is predicted"):
         choose_sharpness(torch.tensor([[0.1]]), torch.tensor([[0.2]]))
+
+
+@pytest.mark.parametrize("annotation", ["likelihood", "literal", "sharpened"])
+def test_what_is_not_known_of_a_text_is_not_learned(annotation: Literal["likelihood", "literal", "sharpened"]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    p, against = torch.rand(2, 4, 5, generator=generator)
+    loss = CollectiveLoss(1.0, torch.full((5,), 0.2), annotation=annotation)
+    rows, truth = torch.tensor([1, 3]), torch.tensor([[1.0, 0, 0, 1, 0], [0, 1, 0, 0, 0]])
+    known = torch.tensor([[1.0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
+    parts = loss(p, against, truth, rows, known=known)[0]
+    each = [
+        loss(p[:, [column]], against[:, [column]], truth[[row], column][:, None], rows[[row]])[0][3]
+        for row, column in known.nonzero().tolist()
+        for loss in [CollectiveLoss(1.0, torch.full((1,), 0.2), annotation=annotation)]
+    ]
+    assert parts[3] == pytest.approx(float(sum(each)), rel=1e-5)
+    everything = loss(p, against, truth, rows, known=torch.ones(2, 5))[0]
+    assert torch.equal(everything, loss(p, against, truth, rows)[0])

@@ -297,3 +297,23 @@ def test_commands_refuse_in_one_sentence(classifier: BNCLClassifier, store: Path
         assert len(result.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "new").exists()
     assert (tmp_path / "m" / "manifest.json").read_bytes() == manifest
+
+
+def test_texts_annotated_in_part_follow(
+    store: Path, scorer: WordScorer, texts: Corpus, own_graph: SignedLabelGraph
+) -> None:
+    y: list[Any] = [*annotations(texts, LABELS.names)]
+    y[30], y[31] = {"gold": True, "wheat": False, "corn": False}, {"wheat": False, "silver": False}
+    classifier = BNCLClassifier(prevalence=dict.fromkeys(LABELS.names, 0.25), scorer=scorer, graph=own_graph)
+    classifier.fit(read_features(store), y)
+    assert classifier.not_labels_ == {texts.ids[30]: ("wheat", "corn"), texts.ids[31]: ("silver", "wheat")}
+    renamed = classifier.rename_labels({"wheat": "grain"})
+    assert renamed.not_labels_ == {texts.ids[30]: ("grain", "corn"), texts.ids[31]: ("silver", "grain")}
+    merged = classifier.merge_labels(["wheat", "corn"], "grain", store, texts)
+    # Of the second it is not known whether it is about corn.
+    assert merged.not_labels_ == {texts.ids[30]: ("grain",), texts.ids[31]: ("silver",)}
+    more = classifier.add_labels({"zinc": "zinc"}, store, texts, prevalence=0.27)
+    assert more.not_labels_ == classifier.not_labels_
+    removed = classifier.remove_labels(["wheat", "silver"], store)
+    assert removed.not_labels_ == {texts.ids[30]: ("corn",)}
+    assert texts.ids[31] not in removed.annotated_

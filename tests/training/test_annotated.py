@@ -6,7 +6,7 @@ from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.training import Annotated, draw
+from bncl_pyg.training import Annotated, draw, indicator_of
 
 LABELS = LabelSet(("gold", "silver", "wheat"), ("gold", "silver", "wheat"))
 TRUTH = [[True, False, True], [False, False, False], [False, True, False]]
@@ -92,16 +92,10 @@ def test_where_nothing_is_annotated_there_is_nothing(y: Any) -> None:
         ([["gold"], [7], []], r"y\[1\]: unknown label '7'"),
         (INDICATOR[:, :2], r"y has shape \(3, 2\), but there are 3 labels"),
         (csr_array(INDICATOR[:, :2]), r"y has shape \(3, 2\), but there are 3 labels"),
-        (INDICATOR * 2, r"must hold 0 and 1, and -1 in all of a row .* but y\[0\] does"),
-        (csr_array(INDICATOR * 2), r"must hold 0 and 1, and -1 in all of a row .* but y\[0\] does"),
-        (
-            np.array([[0, 0, 1], [-1, -1, -1], [-1, 0, 1]]),
-            r"must hold 0 and 1, and -1 in all of a row .* but y\[2\] does",
-        ),
-        (
-            csr_array([[0, 0, 1], [-1, -1, -1], [-1, 0, 1]]),
-            r"must hold 0 and 1, and -1 in all of a row .* but y\[2\] does",
-        ),
+        (INDICATOR * 2, r"must hold 0 and 1, and -1 where nothing is known, but y\[0\] does not"),
+        (csr_array(INDICATOR * 2), r"must hold 0 and 1, and -1 where nothing is known, but y\[0\] does not"),
+        (np.array([[0, 0, 1], [-1, -1, -1], [-1, -2, 1]]), r"-1 where nothing is known, but y\[2\] does not"),
+        ([["gold"], {"glod": False}, []], r"y\[1\]: unknown label 'glod'"),
         (np.array([[0, 1, 0], [0, np.nan, 0], [0, 0, 0]]), r"must hold 0 and 1, .* but y\[1\] does not"),
         ([[1, 0, 1], [1, 0], [0, 0, 0]], r"y\[1\] has 2 columns, but there are 3 labels"),
     ],
@@ -120,6 +114,7 @@ def test_what_cannot_be_a_target_is_named_by_its_place(y: Any, message: str) -> 
         ([["gold"], "gold", []], r"y\[1\] must be a list of label names or None, but is 'gold'"),
         ([["gold"], 1, []], r"y\[1\] must be a list of label names or None, but is 1"),
         (np.array([0, 1, 0]), r"y\[0\] must be a list of label names or None, but is"),
+        ([["gold"], {"gold": 1}, []], r"y\[1\] must say True or False of 'gold', but says 1"),
     ],
 )
 def test_what_is_no_target_at_all_is_a_type_error(y: Any, message: str) -> None:
@@ -166,3 +161,67 @@ def test_draws() -> None:
     for count in (0, 61):
         with pytest.raises(InputError, match=f"Between 1 and 60 annotated texts can be drawn, but {count}"):
             drawn(0, count)
+
+
+PARTIAL = np.array([[1, 0, -1], [-1, -1, -1], [0, 0, 1], [-1, 0, -1]])
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [{"gold": True, "silver": False}, None, ["wheat"], {"silver": np.False_}],
+        [{"gold": True, "silver": False}, {}, ["wheat"], {"silver": False}],
+        PARTIAL,
+        PARTIAL.tolist(),
+        csr_array(PARTIAL),
+        PARTIAL.astype(float),
+    ],
+    ids=["names", "nothing", "matrix", "lists", "sparse", "floats"],
+)
+def test_a_text_may_be_annotated_in_part(y: Any) -> None:
+    made = annotated(y, 4)
+    assert made.rows.tolist() == [0, 2, 3]
+    assert made.labels.toarray().tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 0]]
+    assert made.labels.nnz == 2
+    assert made.known is not None
+    assert made.known.toarray().tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 0]]
+    assert made.is_whole.tolist() == [False, True, False]
+    assert made.known_counts.tolist() == [2, 3, 1]
+    assert made.known_of(0).tolist() == [0, 1]
+    some = made.drawn(np.array([2, 0, 2]))
+    assert some.known is not None
+    assert some.known.toarray().tolist() == [[0, 1, 0], [1, 1, 0], [0, 1, 0]]
+
+
+def test_where_all_is_known_nothing_is_kept_of_what_is() -> None:
+    made = annotated([["gold"], None, []], 3)
+    assert made.known is None
+    assert made.is_whole.tolist() == [True, True]
+    assert made.known_counts.tolist() == [2, 2, 2]
+    assert made.known_of(1).tolist() == [0, 1, 2]
+
+
+def test_what_needs_all_labels_refuses_some() -> None:
+    with pytest.raises(InputError, match=r"y\[3\] is annotated in part, but all its labels are needed"):
+        indicator_of([["gold"], None, [], {"wheat": True}], 4, LABELS)
+
+
+def test_what_is_known_must_fit_the_labels() -> None:
+    truth = csr_array(np.array(TRUTH))
+    with pytest.raises(InputError, match=r"What is known has shape \(2, 3\), but the labels have shape \(3, 3\)"):
+        Annotated(np.arange(3), truth, csr_array(np.ones((2, 3), dtype=bool)))
+    with pytest.raises(InputError, match="has a label of which it is not known whether it has it"):
+        Annotated(np.arange(3), truth, csr_array((3, 3), dtype=bool))
+
+
+def test_texts_of_which_nothing_is_known_are_left_out(corpus: Corpus) -> None:
+    assert corpus.annotations is not None
+    known = np.ones((60, 6), dtype=bool)
+    known[1:], truth = False, corpus.annotations.toarray()
+    known[5, 2] = True
+    some = Corpus(corpus.ids, corpus.texts, csr_array(truth & known), csr_array(known))
+    made = Annotated.among(some, corpus.ids)
+    assert made.rows.tolist() == [0, 5]
+    assert made.known_counts.tolist() == [1, 1, 2, 1, 1, 1]
+    with pytest.raises(InputError, match="None of these texts is annotated yet"):
+        Annotated.among(some.rows(np.arange(1, 5)), corpus.ids)

@@ -233,3 +233,19 @@ def test_f1_of_nothing_is_nothing() -> None:
 def test_numbers_that_make_no_choice_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"held out|hold some out"):
         replace(PAPER, **change)
+
+
+def test_of_texts_annotated_in_part_only_what_is_known_is_looked_at(world: World) -> None:
+    rows, known = np.arange(100), np.zeros((100, 8), dtype=bool)
+    known[:, :2] = True
+    truth = csr_array(world.annotations[:100].toarray() & known)
+    held = HeldOut.of(world.train, Annotated(rows, truth, csr_array(known)), 0.2, 50, 0)
+    assert held.truth is not None
+    assert held.known is not None
+    assert held.known.shape == (20, 8)
+    everything = np.ones((20, 8), dtype=bool)
+    assert micro_f1(held.truth, everything) < micro_f1(held.truth, everything, held.known)
+    assert micro_f1(held.truth, held.truth.toarray() | ~held.known.toarray(), held.known) == 1.0
+    few = HeldOut.of(world.train, Annotated(rows[:10], truth[:10], csr_array(known[:10])), 0.2, 50, 0)
+    assert few.annotated is not None
+    assert few.annotated.known is not None

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from bncl_pyg.corpus import Corpus
@@ -212,3 +213,17 @@ def test_the_sharpness_is_kept_with_the_model(graph: SignedLabelGraph, features:
     sure = torch.where(features.entailment > 0.4, 0.9, 0.01)
     certain = replace(features, entailment=sure, contradiction=0.95 - sure)
     assert chosen.fit(certain, graph, priors).config()["sharpness"] == 11
+
+
+def test_priors_are_counted_where_something_is_known(
+    corpus: Corpus, features: Features, graph: SignedLabelGraph
+) -> None:
+    assert corpus.annotations is not None
+    known, truth = np.ones((60, 6), dtype=bool), corpus.annotations.toarray()
+    known[30:, 0] = False
+    annotated = Annotated(np.arange(60), csr_array(truth & known), csr_array(known))
+    recipe = replace(PAPER, epochs=1, percentiles=())
+    model = recipe.fit(features, graph, None, annotated)
+    expected = np.array([truth[:30, 0].mean(), *truth[:, 1:].mean(axis=0)])
+    assert model.priors.shares == pytest.approx(expected)
+    assert model.priors.cardinality == pytest.approx(expected.sum())

@@ -23,6 +23,7 @@ from bncl_pyg.training import (
     Recipe,
     SelfTraining,
     TrainedModel,
+    find_recipe,
     save_recipe,
 )
 from tests.training.world import World, with_candidates
@@ -133,3 +134,19 @@ def test_a_recipe_of_another_release_is_refused(world: World, change: dict[str, 
     write_manifest(tmp_path / "m", "model", content)
     with pytest.raises(InputError, match=r"A saved PaperRecipe (lacks 'estimation'|has an unknown 'warmth')"):
         TrainedModel.load(tmp_path / "m")
+
+
+def test_what_is_known_in_part_is_kept(world: World, tmp_path: Path) -> None:
+    y: list[Any] = [None] * len(world.train)
+    y[0], y[1], y[2] = ["gold", "wheat"], {"silver": True, "corn": False, "gold": False}, {"corn": True}
+    annotated = Annotated.from_target(y, len(world.train), world.train.labels)
+    recipe = find_recipe("paper", epochs=1)
+    trained = TrainedModel.fit(
+        recipe, world.train, world.graph, world.priors, annotated, setting="domain-supervisor", seed=0
+    )
+    trained.save(tmp_path / "model")
+    loaded = TrainedModel.load(tmp_path / "model")
+    names = world.train.ids
+    assert trained.annotated == loaded.annotated
+    assert loaded.annotated == {names[0]: ("gold", "wheat"), names[1]: ("silver",), names[2]: ("corn",)}
+    assert loaded.not_labels == trained.not_labels == {names[1]: ("gold", "corn"), names[2]: ()}

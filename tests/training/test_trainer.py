@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from bncl_pyg.corpus import Corpus
@@ -361,3 +362,26 @@ def test_small_batches_are_trained_in_as_many_threads_as_are_faster(
         assert threads_of(make(graph, sparse, priors, recipe=recipe), slow=2) == [2] * 15
     finally:
         torch.set_num_threads(usual)
+
+
+@RECIPES
+def test_of_a_text_annotated_in_part_only_known_pairs_are_learned(
+    recipe: PaperRecipe, graph: SignedLabelGraph, features: Features, priors: Priors, annotated: Annotated
+) -> None:
+    recipe = dataclasses.replace(recipe, epochs=2, batch=16, percentiles=())
+    truth = annotated.labels.toarray()
+    known = np.zeros_like(truth)
+    known[:, :3] = True
+
+    def trained(labels: Any, of: Any) -> Tensor:
+        trainer = make(graph, features, priors, Annotated(annotated.rows, csr_array(labels), of), recipe)
+        trainer.run()
+        return weights(trainer)
+
+    partly = trained(truth & known, csr_array(known))
+    # What is not known may be true or not: the same is learned, and not what whole annotations would teach.
+    assert not torch.equal(partly, trained(truth & known, None))
+    assert torch.equal(trained(truth, csr_array(np.ones_like(known))), trained(truth, None))
+    without = make(graph, features, priors, None, recipe)
+    without.run()
+    assert not torch.equal(partly, weights(without))
