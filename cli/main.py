@@ -25,6 +25,7 @@ from . import (
     predict,
     push,
     report,
+    serve,
     train,
 )
 
@@ -79,6 +80,7 @@ app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("explain")(explain.explain)
 app.command("report")(report.report)
+app.command("serve")(serve.serve)
 app.command("push")(push.push)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
