@@ -85,8 +85,12 @@ class AnnotationSession:
         self._update()
 
     def next(self, holder: str) -> dict[str, Any] | None:
-        """Return the next text for somebody, and keep it for them; `None` where all are answered or taken."""
-        identifier = self.project.lease(self._open_texts(), holder)
+        """Return the next text for somebody, and keep it for them; `None` where all are answered or taken.
+
+        Whoever asks again without an answer gets the same one.
+        """
+        held = self.project.held_by(holder)
+        identifier = held if held is not None else self.project.lease(self._open_texts(), holder)
         return None if identifier is None else self.shown(identifier)
 
     def _open_texts(self) -> Iterator[str]:

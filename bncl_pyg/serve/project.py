@@ -15,7 +15,7 @@ from bncl_pyg.persistence import folder_lock
 from bncl_pyg.serve.answers import Answer
 
 FILE, VERSION = "answers.sqlite", 1
-LEASE = 300.0
+LEASE = 180.0
 """Seconds for which a text is kept for whoever was shown it; a page that is open renews it."""
 RECENT = 600.0
 """Seconds over which the speed is measured."""
@@ -182,6 +182,14 @@ class AnnotationProject:
                     self._leases[text] = holder, time.monotonic() + LEASE
                     return text
         return None
+
+    def held_by(self, holder: str) -> str | None:
+        """Return the text that is kept for somebody; `None` if there is none."""
+        with self._lock:
+            now = time.monotonic()
+            return next(
+                (text for text, (owner, until) in self._leases.items() if owner == holder and until > now), None
+            )
 
     def renew(self, holder: str) -> None:
         """Keep what somebody is looking at for longer."""

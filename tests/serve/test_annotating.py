@@ -86,6 +86,7 @@ def test_a_text_as_it_is_shown(start: Start) -> None:
     assert shares == sorted(shares, reverse=True)
     assert {one["label"] for one in first["labels"]} == set(LABELS.names)
     assert first["answer"] is None
+    assert client.post("/v1/annotate/next", {"holder": "me"})["text"]["id"] == first["id"]
     other = client.post("/v1/annotate/next", {"holder": "you"})["text"]
     assert other["id"] != first["id"], "two tabs do not get the same"
     status, _, content = client.ask("POST", "/v1/annotate/answers", answer_of(other["id"], 0))

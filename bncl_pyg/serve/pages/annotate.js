@@ -1,7 +1,10 @@
 // Annotate: one text after the other, by keys; every answer is saved before the next text appears.
 import { ask, bar, byId, make, named, percent, random, search, state, svg, tell } from "/page/common.js";
 
-const holder = random();
+// Who looks at a text: this page, also after it is loaded again; a tab that is copied from this one is somebody else.
+const HOLDER = "bncl-holder";
+const holder = sessionStorage.getItem(HOLDER) || random();
+sessionStorage.removeItem(HOLDER);
 const MATCHES = 12;
 let current = null; // the text that is shown
 let rows = []; // { label, description, probability, mark }
@@ -62,7 +65,10 @@ const show = async (text, focus = true) => {
     for (const name of text.answer.no) take({ label: name, description: "" }, "no");
   }
   draw();
-  if (focus && text) byId("text").focus({ preventScroll: true });
+  if (focus && text) {
+    byId("text").focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
 };
 
 const score = (value) => value.toFixed(3).replace("0.", ".");
@@ -70,11 +76,12 @@ const score = (value) => value.toFixed(3).replace("0.", ".");
 const drawGain = (trainings) => {
   const known = trainings.filter((one) => one.estimate);
   const place = byId("gain-chart");
-  place.toggleAttribute("hidden", !known.length);
-  if (!known.length) return;
+  place.toggleAttribute("hidden", known.length < 2);
+  byId("gain-legend").hidden = known.length < 2;
+  if (known.length < 2) return;
   const low = Math.min(...known.flatMap((one) => [one.estimate.after.miF1, one.estimate.before.miF1]));
   const high = Math.max(...known.flatMap((one) => [one.estimate.after.miF1, one.estimate.before.miF1]), low + 0.05);
-  const x = (at) => 14 + (known.length > 1 ? at / (known.length - 1) : 0.5) * 272;
+  const x = (at) => 14 + at / (known.length - 1) * 272;
   const y = (value) => 96 - (value - low) / (high - low) * 76;
   const line = (kind) => known.map((one, at) => x(at).toFixed(1) + "," + y(one.estimate[kind].miF1).toFixed(1)).join(" ");
   place.replaceChildren(
@@ -232,8 +239,8 @@ export const startAnnotate = (session) => {
   byId("train").addEventListener("click", () => ask("POST", "/v1/annotate/train", {}).then(() => { byId("training").textContent = "Working behind …"; }).catch(tell));
   byId("label-search").addEventListener("input", () => find().catch(tell));
   byId("import-form").addEventListener("submit", bring);
-  setInterval(() => { if (current) ask("POST", "/v1/annotate/renew", { holder }).catch(() => {}); }, 60000);
-  addEventListener("pagehide", () => { ask("POST", "/v1/annotate/release", { holder }, { keepalive: true }).catch(() => {}); });
-  addEventListener("pageshow", (event) => { if (event.persisted) { current = null; openAnnotate(); } });
+  setInterval(() => { if (current) ask("POST", "/v1/annotate/renew", { holder }).catch(() => {}); }, 45000);
+  addEventListener("pagehide", () => sessionStorage.setItem(HOLDER, holder));
+  addEventListener("pageshow", (event) => { if (event.persisted) { sessionStorage.removeItem(HOLDER); current = null; openAnnotate(); } });
   watch();
 };

@@ -40,13 +40,13 @@ export class Problem extends Error {
   }
 }
 
-export const ask = async (method, path, body, more = {}) => {
+export const ask = async (method, path, body) => {
   const isFile = body instanceof Blob;
   const headers = { "X-BNCL-CSRF": state.csrf };
   if (body !== undefined) headers["Content-Type"] = isFile ? "application/octet-stream" : "application/json";
   let response;
   try {
-    response = await fetch(path, { method, headers, body: body === undefined || isFile ? body : JSON.stringify(body), ...more });
+    response = await fetch(path, { method, headers, body: body === undefined || isFile ? body : JSON.stringify(body) });
   } catch {
     throw new Problem(0, "The server does not answer. What you see is not saved yet.");
   }

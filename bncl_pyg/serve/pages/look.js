@@ -2,11 +2,11 @@
 import { ask, byId, make, named, percent, state, svg, tell } from "/page/common.js";
 
 const STRONGEST = 3;
-const NS = { width: 1000, height: 660, margin: 60 };
+const size = { width: 1000, height: 660, margin: 60 };
 let graph = null;
 let version = -1;
 
-const place = (node) => ({ x: NS.margin + node.x * (NS.width - 2 * NS.margin), y: NS.margin + (1 - node.y) * (NS.height - 2 * NS.margin) });
+const place = (node) => ({ x: size.margin + node.x * (size.width - 2 * size.margin), y: size.margin + (1 - node.y) * (size.height - 2 * size.margin) });
 
 // At rest only the strongest edges of a label are drawn; all of its own when it is chosen.
 const strongest = () => {
@@ -25,20 +25,31 @@ const strongest = () => {
 
 const shorten = (name) => { const letters = Array.from(name); return letters.length <= 22 ? name : letters.slice(0, 21).join("") + "…"; };
 
+// On a phone the picture is taller than wide.
+const arrange = () => {
+  const width = byId("graph").clientWidth < 600 ? 560 : 1000;
+  if (width === size.width && byId("graph").childElementCount) { nameNodes(); return; }
+  size.width = width;
+  byId("graph").setAttribute("viewBox", "0 0 " + width + " " + size.height);
+  drawGraph();
+  const at = byId("graph-label").value;
+  if (at) mark(Number(at));
+};
+
 // Of names that would cover each other, those of rarer labels are left out.
 const nameNodes = () => {
-  const pixels = byId("graph").clientWidth / NS.width || 1;
-  const size = Math.max(15, 12 / pixels);
+  const pixels = byId("graph").clientWidth / size.width || 1;
+  const letters = Math.max(15, 12 / pixels);
   const taken = [];
   const nodes = [...byId("graph").querySelectorAll(".node")].sort((a, b) => b.classList.contains("chosen") - a.classList.contains("chosen") || b.dataset.given - a.dataset.given);
   for (const node of nodes) {
     const text = node.querySelector("text");
     const { x, y } = place(graph.nodes[Number(node.dataset.place)]);
-    const half = 0.3 * size * text.textContent.length;
-    const lean = x < half ? half - x : x > NS.width - half ? NS.width - half - x : 0;
-    text.style.fontSize = size + "px";
+    const half = 0.3 * letters * text.textContent.length;
+    const lean = x < half ? half - x : x > size.width - half ? size.width - half - x : 0;
+    text.style.fontSize = letters + "px";
     text.setAttribute("x", lean.toFixed(1));
-    const box = [x + lean - half, x + lean + half, y - 2.2 * size, y];
+    const box = [x + lean - half, x + lean + half, y - 2.2 * letters, y];
     const covers = taken.some((other) => box[0] < other[1] && box[1] > other[0] && box[2] < other[3] && box[3] > other[2]);
     text.style.display = covers ? "none" : "";
     if (!covers) taken.push(box);
@@ -111,13 +122,14 @@ export const openLook = async () => {
   if (!state.session.annotates) return;
   try {
     const { model } = await ask("GET", "/v1/session");
-    if (graph && model.version === version) { nameNodes(); return; }
+    if (graph && model.version === version) { arrange(); return; }
     graph = await ask("GET", "/v1/look/graph");
     version = model.version;
     byId("graph-note").textContent = graph.note;
     const order = graph.nodes.map((node, at) => [node.label, at]).sort((a, b) => a[0].localeCompare(b[0]));
     byId("graph-label").replaceChildren(...order.map(([name, at]) => make("option", { value: at, dir: "auto" }, name)));
-    drawGraph();
+    byId("graph").replaceChildren();
+    arrange();
     const common = graph.nodes.reduce((best, node, at) => (node.given > graph.nodes[best].given ? at : best), 0);
     await choose(common, false);
     loadReport();
@@ -132,5 +144,5 @@ export const startLook = (session) => {
   byId("report-about").addEventListener("input", loadReport);
   byId("report-load").addEventListener("click", loadReport);
   byId("report").addEventListener("load", () => { byId("report-state").textContent = ""; });
-  new ResizeObserver(() => { if (graph) nameNodes(); }).observe(byId("graph"));
+  new ResizeObserver(() => { if (graph) arrange(); }).observe(byId("graph"));
 };

@@ -31,6 +31,7 @@ const begin = async () => {
     event.preventDefault();
     choose(TABS[(at + step + TABS.length) % TABS.length], true);
   });
+  addEventListener("hashchange", () => { if (TABS.includes(location.hash.slice(1))) choose(location.hash.slice(1)); });
   startTry(session);
   startAnnotate(session);
   startLook(session);

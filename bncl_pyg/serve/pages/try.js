@@ -1,7 +1,7 @@
 // Try: a text, its labels and why; thresholds; labels from their words alone.
 import { ask, bar, byId, labels, make, named, percent, state, tell } from "/page/common.js";
 
-const SHOWN = 15;
+const SHOWN = 10;
 const PARTS = 7;
 let asked = 0;
 let predicted = null; // { text, labels, given }
