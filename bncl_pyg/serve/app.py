@@ -126,6 +126,8 @@ def check_texts(texts: list[str], limits: Limits, field: str = "texts") -> None:
         name = field if field == "text" else f"{field}[{place}]"
         if not text.strip():
             raise Refused(422, f"{name} is empty.")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise Refused(422, f"{name} holds half of a pair of surrogates, which is no letter.")
         if len(text) > limits.letters:
             raise Refused(413, f"{name} has {len(text):,} letters, but may have {limits.letters:,} at most.")
 

@@ -157,21 +157,22 @@ def _read_label_studio(content: str, known: _Known) -> Iterator[Answer]:
         raise InputError("A file of Label Studio is a list of tasks.")
     for place, task in enumerate(tasks, start=1):
         where = f"Task {place}"
-        data, done = task.get("data") or {}, task.get("annotations") or []
+        data, meta = (_part(task, name, dict, where) for name in ("data", "meta"))
+        done = _part(task, "annotations", list, where)
         if not done:
             continue
         text = known.identifier(data.get("id"), data.get("text"), where)
         # The last annotation of a task counts.
-        last, meta = done[-1], task.get("meta") or {}
+        last = _part({"annotation": done[-1]}, "annotation", dict, where)
         if last.get("was_cancelled"):
             kind = "unsure" if meta.get("note") == NOTES["unsure"] else "skip"
             yield Answer(text, kind=kind, is_whole=False)  # type: ignore[arg-type]
             continue
         chosen = [
             name
-            for part in last.get("result") or []
-            if part.get("type") == "choices"
-            for name in (part.get("value") or {}).get("choices") or []
+            for part in _part(last, "result", list, where)
+            if isinstance(part, dict) and part.get("type") == "choices"
+            for name in _part(_part(part, "value", dict, where), "choices", list, where)
         ]
         yield known.answer(where, text=text, yes=chosen, no=meta.get("not_labels"))
 
@@ -198,17 +199,20 @@ def _read_prodigy(content: str, known: _Known) -> Iterator[Answer]:
     """Read choices among options, and single labels accepted or rejected; of other labels nothing is known."""
     joined: dict[str, tuple[str, list[str], list[str]]] = {}
     for where, row in _json_lines(content):
-        text = known.identifier((row.get("meta") or {}).get("id"), row.get("text"), where)
+        meta = _part(row, "meta", dict, where)
+        text = known.identifier(meta.get("id"), row.get("text"), where)
         if row.get("answer") == "ignore":
-            kind = "skip" if (row.get("meta") or {}).get("note") == NOTES["skip"] else "unsure"
+            kind = "skip" if meta.get("note") == NOTES["skip"] else "unsure"
             yield Answer(text, kind=kind, is_whole=False)  # type: ignore[arg-type]
             continue
         _, yes, no = joined.setdefault(text, (where, [], []))
         if "options" in row:
             # A choice that was rejected as a whole says nothing of its options.
-            accepted = row.get("accept") or []
+            accepted = _part(row, "accept", list, where)
             if row.get("answer") == "accept":
-                options = [str(option.get("id")) for option in row["options"] if isinstance(option, dict)]
+                options = [
+                    str(option.get("id")) for option in _part(row, "options", list, where) if isinstance(option, dict)
+                ]
                 yes += accepted
                 no += [name for name in options if name not in accepted]
         elif "label" in row:
@@ -220,6 +224,16 @@ def _read_prodigy(content: str, known: _Known) -> Iterator[Answer]:
         yield known.answer(where, text=text, yes=yes, no=None if is_whole else no)
 
 
+def _part(content: Rows, name: str, kind: type, where: str) -> Any:
+    """Return a field that must be an object or a list; empty where it is missing."""
+    value = content.get(name)
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise InputError(f"{where}: '{name}' must be {'a list' if kind is list else 'an object'}.")
+    return value
+
+
 def _lines(rows: Iterable[Rows]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
@@ -229,6 +243,8 @@ def _json(content: str, where: str) -> Any:
         return json.loads(content)
     except ValueError as error:
         raise InputError(f"{where} is no JSON: {error}.") from None
+    except RecursionError:
+        raise InputError(f"{where} is JSON that is nested too deeply.") from None
 
 
 def _json_lines(content: str) -> Iterator[tuple[str, dict[str, Any]]]:

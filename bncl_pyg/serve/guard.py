@@ -77,13 +77,13 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        began, status, has_begun = time.perf_counter(), 500, False
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
         async def answer(message: Message) -> None:
-            nonlocal status
+            nonlocal status, has_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, has_begun = message["status"], True
                 own = {name for name, _ in message["headers"]}
                 more = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in own]
                 message["headers"] = [*message["headers"], *more]
@@ -101,6 +101,8 @@ class Guard:
         except Exception:
             # What the application raises, it has answered already: with 500 and a sentence.
             log.exception("A request failed.")
+            if not has_begun:
+                await _refuse(answer, Refused(500, "The server failed; its log says where."), closes=True)
         finally:
             self._note(scope, status, time.perf_counter() - began)
 
@@ -111,7 +113,7 @@ class Guard:
         """Raise unless this request may be asked."""
         host, path = headers.get("host", ""), scope["path"]
         # A name that somebody else's server answers for may point here (DNS rebinding).
-        if self._is_local and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        if self._is_local and not is_loopback(_name_of(f"//{host}")):
             raise Refused(421, "This server answers as 127.0.0.1 or localhost only.")
         is_asking = scope["method"] in ("GET", "HEAD")
         if not is_asking:
@@ -154,10 +156,18 @@ class Guard:
         log.info("request", extra={"fields": fields})
 
 
+def _name_of(address: str) -> str:
+    """Return the host that an address names; empty where it names none."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
 def _check_origin(headers: dict[str, str], host: str) -> None:
     """Raise if another site's page asks."""
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    if site not in ("same-origin", "none") or (origin is not None and urlsplit(origin).netloc != host):
+    if site not in ("same-origin", "none") or (origin is not None and origin.partition("://")[2] != host):
         raise Refused(403, "Another site may not ask this of the server.")
 
 
@@ -165,7 +175,7 @@ async def _whole_body(receive: Receive, headers: dict[str, str], most: int) -> b
     """Return a request's body; raise if it is too large, or never ends."""
     too_large = Refused(413, f"A request may have {most:,} bytes at most.")
     length = headers.get("content-length", "0")
-    if not length.isascii() or not length.isdigit() or int(length) > most:
+    if not length.isascii() or not length.isdigit() or len(length) > 15 or int(length) > most:
         raise too_large
     parts, size = [], 0
     try:

@@ -1,6 +1,7 @@
 """Annotating over HTTP: one text after the other, nothing lost, and a model that learns from it."""
 
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from bncl_pyg.corpus import Corpus
 from bncl_pyg.serve.answers import Answer
+from bncl_pyg.serve.retraining import Retrainer
 from bncl_pyg.serve.server import RunningServer
 from tests.serve.client import Client
 from tests.serve.conftest import HOSTILE, LABELS, Start
@@ -181,6 +183,39 @@ def test_training_without_a_label_says_so(start: Start) -> None:
     while not (problem := client.get("/v1/annotate/progress")["training"]["problem"]):
         time.sleep(0.02)
     assert problem == "No answered text has a label yet: there is nothing to learn from."
+
+
+def test_nobody_waits_for_a_training(start: Start, texts: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The training is held up; meanwhile texts come, answers are kept, and predictions are made."""
+    began, go_on = threading.Event(), threading.Event()
+    fit = Retrainer._fit
+
+    def held(self: Retrainer, *arguments: Any) -> Any:
+        began.set()
+        assert go_on.wait(60)
+        return fit(self, *arguments)
+
+    monkeypatch.setattr(Retrainer, "_fit", held)
+    client = Client(start(annotates=True, retrain_every=6).url).signed()
+    annotate(client, texts, 6)
+    assert began.wait(60)
+    annotate(client, texts, 2, first=6)
+    client.post("/v1/annotate/undo", {"holder": "me", "annotator": "ada"})
+    progress = client.get("/v1/annotate/progress")
+    assert progress["training"]["step"] == "estimating, part 1 of 3"
+    assert (progress["answered"], progress["trainings"]) == (7, [])
+    assert client.post("/v1/predict", {"text": texts[0][1]})["model"]["version"] == 0
+    go_on.set()
+    assert trained(client, 1)["model"] == {"version": 1, "answers": 6}
+
+
+def test_a_training_is_given_up_at_the_end(start: Start, texts: Texts) -> None:
+    server = start(annotates=True, retrain_every=6)
+    client = Client(server.url).signed()
+    annotate(client, texts, 6)
+    server.__exit__(None, None, None)
+    assert server.served.session is not None
+    assert not server.served.session.retrainer.state.step
 
 
 def test_looks(start: Start, texts: Texts) -> None:

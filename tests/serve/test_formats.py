@@ -79,6 +79,12 @@ def test_prodigy_one_label_at_a_time() -> None:
         ("label-studio", "{}", "a list of tasks"),
         ("label-studio", "nothing", "The file is no JSON"),
         ("prodigy", '{"meta": {"id": "1"}, "answer": "accept"}', "neither options nor a label"),
+        ("prodigy", '{"meta": "1"}', "'meta' must be an object"),
+        ("prodigy", '{"meta": {"id": "1"}, "options": 3, "answer": "accept"}', "'options' must be a list"),
+        ("prodigy", '{"meta": {"id": "1"}, "label": 3, "answer": "accept"}', "must be a list of names"),
+        ("label-studio", '[{"data": []}]', "Task 1: 'data' must be an object"),
+        ("label-studio", '[{"data": {"id": "1"}, "annotations": ["x"]}]', "'annotation' must be an object"),
+        ("label-studio", "[" * 100_000, "nested too deeply"),
         ("excel", "", "There is no format 'excel'; there are: jsonl, csv, label-studio, prodigy"),
     ],
 )

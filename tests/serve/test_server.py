@@ -87,6 +87,7 @@ def test_explain_labels_and_try(start: Start, model: Path) -> None:
         (PREDICT, {"texts": []}, 422, "texts holds no text."),
         (PREDICT, {"texts": ["secret one", 7]}, 422, "texts.1: Input should be a valid string."),
         (PREDICT, {"texts": ["secret one", " "]}, 422, "texts[1] is empty."),
+        (PREDICT, {"text": "secret \ud800"}, 422, "text"),
         (PREDICT, {"text": "secret one", "threshold": 2}, 422, "threshold: Input should be less than or equal to 1."),
         (PREDICT, {"text": "secret one", "top_k": 0}, 422, "top_k: Input should be greater than or equal to 1."),
         (PREDICT, {"text": "secret one", "topk": 1}, 422, "topk: Extra inputs are not permitted."),
@@ -270,6 +271,7 @@ def test_other_sites_cannot_ask(start: Start) -> None:
     assert Client(server.url).ask("POST", "/v1/annotate/train", {})[0] == 403
     # A name of somebody else's that points to this machine.
     assert client.ask("GET", "/v1/session", host="evil.example")[0] == 421
+    assert client.ask("GET", "/v1/session", host="[")[0] == 421
     assert client.ask("GET", "/v1/session", host="localhost")[0] == 200
     assert "access-control-allow-origin" not in client.ask("GET", "/v1/session")[1]
 
