@@ -18,10 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -29,6 +30,8 @@ from benchmarks.results import about_this_run, footer, markdown_table, save
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.demo import demo_folder
 from bncl_pyg.estimator import BNCLClassifier
+
+Result = TypeVar("Result")
 
 SCORERS = ("fast",)
 TRAINED_ON, WARM = 1000, 200
@@ -138,9 +141,9 @@ async def _connected(url: str) -> AsyncIterator[_Connection]:
 
 def load(url: str, texts: list[str], requests: int, clients: int) -> dict[str, Any]:
     """Ask so many requests by so many clients; return throughput and latency."""
-    asyncio.run(_asked(url, texts, min(WARM, requests), clients))
+    _run(_asked(url, texts, min(WARM, requests), clients))
     began = time.perf_counter()
-    seconds = asyncio.run(_asked(url, texts, requests, clients))
+    seconds = _run(_asked(url, texts, requests, clients))
     duration = time.perf_counter() - began
     ranks = sorted(seconds)
     return {
@@ -152,6 +155,12 @@ def load(url: str, texts: list[str], requests: int, clients: int) -> dict[str, A
         "p99_ms": round(1000 * ranks[min(int(0.99 * len(ranks)), len(ranks) - 1)], 2),
         "longest_ms": round(1000 * ranks[-1], 2),
     }
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run on a thread of its own: this one may have a loop already."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 async def _asked(url: str, texts: list[str], requests: int, clients: int) -> list[float]:
@@ -175,12 +184,12 @@ async def _asked(url: str, texts: list[str], requests: int, clients: int) -> lis
 def _memory(url: str, texts: list[str], requests: int, clients: int) -> list[dict[str, Any]]:
     """Return how much memory the server holds after how many requests."""
     load(url, texts, WARM, clients)
-    points = [{"requests": 0, "megabytes": asyncio.run(_resident(url))}]
+    points = [{"requests": 0, "megabytes": _run(_resident(url))}]
     for place in range(POINTS):
         count = requests * (place + 1) // POINTS - requests * place // POINTS
-        asyncio.run(_asked(url, texts, count, clients))
+        _run(_asked(url, texts, count, clients))
         done = requests * (place + 1) // POINTS
-        points.append({"requests": done, "megabytes": asyncio.run(_resident(url))})
+        points.append({"requests": done, "megabytes": _run(_resident(url))})
     return points
 
 
