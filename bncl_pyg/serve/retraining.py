@@ -78,7 +78,7 @@ class Retrainer:
 
     The estimate is of F1 on answered texts, each predicted by a model that knows the answers of other folds only;
     beside it stands the same of the model that the server started with. These texts were chosen because the model was
-    not sure of them: on all texts both are higher.
+    not sure of them: neither figure is that of all texts.
 
     Args:
         engine: which model answers.
