@@ -2,8 +2,10 @@
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -333,16 +335,38 @@ def test_names_and_texts_never_run(hostile: str, open_url: OpenPage) -> None:
     assert page.page.locator("main img, main script").count() == 0
 
 
-def test_another_site_cannot_annotate(hostile: str, browser: Any) -> None:
-    """A page of another origin asks in all the ways a page can; the server keeps nothing."""
+class Blank(BaseHTTPRequestHandler):
+    """A site of somebody else's, with an empty page and no policy of its own that would hold its scripts back."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>another site</title>")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def other_site() -> Iterator[str]:
+    """The address of another site: the same machine by another name and port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Blank) as site:
+        thread = threading.Thread(target=site.serve_forever)
+        thread.start()
+        yield f"http://localhost:{site.server_port}"
+        site.shutdown()
+        thread.join()
+
+
+def test_another_site_cannot_annotate(hostile: str, other_site: str, browser: Any) -> None:
+    """A page of another origin asks in all the ways a page can; it reads nothing, and the server keeps nothing."""
     context = browser.new_context()
-    page = context.new_page()
-    port = hostile.rpartition(":")[2]
-    # The same machine by another name is another origin.
-    page.goto(f"http://localhost:{port}/signin")
+    page, before = context.new_page(), context.request.get(f"{hostile}/v1/annotate/export").text()
+    page.goto(other_site)
     outcome = page.evaluate(
-        """async url => {
-            const body = JSON.stringify({holder: "x", annotator: "x", key: "x", text: "0"});
+        """async ([url, text]) => {
+            const body = JSON.stringify({holder: "x", annotator: "x", key: "x", text, kind: "unsure"});
             const asked = [];
             for (const mode of ["cors", "no-cors"]) {
                 for (const type of ["application/json", "text/plain"]) {
@@ -358,9 +382,10 @@ def test_another_site_cannot_annotate(hostile: str, browser: Any) -> None:
             } catch { asked.push("refused"); }
             return asked;
         }""",
-        hostile,
+        [hostile, f"0{HOSTILE}{RTL}"],
     )
     assert set(outcome) <= {"refused", "opaque0"}
-    progress = context.request.get(f"{hostile}/v1/annotate/export").text()
-    assert '"x"' not in progress
+    told = context.request.get(f"{hostile}/metrics").text()
+    assert 'route="/v1/annotate/answers",method="POST",status="403"' in told, "the server was asked, and refused"
+    assert context.request.get(f"{hostile}/v1/annotate/export").text() == before
     context.close()
