@@ -25,7 +25,7 @@ test: demo docs $(BROWSER)
 	$(BIN)/mypy
 	BNCL_BROWSER=required $(BIN)/pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
 
-# The pages that bncl report and bncl explain write, in headless Chromium; `make test` does it too.
+# The pages that bncl report and bncl explain write and bncl serve serves, in headless Chromium; `make test` does it too.
 test-browser: $(INSTALLED) $(BROWSER)
 	BNCL_BROWSER=required $(BIN)/pytest tests/browser
 
@@ -54,7 +54,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch setuptools wheel
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable \
-		".[dev,docs,offline,multilingual,onnx,scale,parquet,excel,zst,plot]"
+		".[dev,docs,offline,multilingual,onnx,scale,parquet,excel,zst,plot,serve]"
 	$(BIN)/pip check
 	touch $@
 

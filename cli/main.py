@@ -25,6 +25,7 @@ from . import (
     predict,
     push,
     report,
+    serve,
     suggest,
     train,
 )
@@ -80,6 +81,7 @@ app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("explain")(explain.explain)
 app.command("report")(report.report)
+app.command("serve")(serve.serve)
 app.command("suggest")(suggest.suggest)
 app.command("push")(push.push)
 app.command("doctor")(doctor.doctor)

@@ -42,6 +42,7 @@ ROOMS = (
     "classify",
     "evaluation",
     "report",
+    "serve",
     "doctor",
 )
 """From the lowest to the highest: a room imports only those before it. CONTRIBUTING.md says what each holds."""

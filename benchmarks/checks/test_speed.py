@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import default_cost, kernels, scale, step
+from benchmarks import default_cost, kernels, scale, serve_kill, serve_load, step
 from benchmarks.results import FOLDER
 
 
@@ -21,6 +21,8 @@ def read(name: str) -> Any:
         ("step", step.as_markdown),
         ("scale", scale.as_markdown),
         ("default-cost", default_cost.as_markdown),
+        ("serve-load", serve_load.as_markdown),
+        ("serve-kill", serve_kill.as_markdown),
     ],
 )
 def test_the_committed_page_is_what_its_json_says(name: str, as_markdown: Callable[[Any], str]) -> None:
@@ -64,3 +66,16 @@ def test_up_to_a_million_labels() -> None:
     assert max(row["peak_gigabytes"] for row in sizes) < 16
     assert serving["labels"] == 100_000
     assert serving["first_answer_seconds"][0] < 2
+
+
+def test_joined_requests_beside_one_by_one() -> None:
+    content = read("serve-load")
+    assert content["clients"] == 32
+    assert content["scorers"]["fast"]["ratio"] >= 3
+
+
+def test_a_server_that_is_killed_loses_nothing() -> None:
+    content = read("serve-kill")
+    assert content["kills"] >= 20
+    assert content["lost"] == []
+    assert content["unconfirmed"] <= content["kills"]
