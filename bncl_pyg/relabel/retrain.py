@@ -194,7 +194,7 @@ def _known(
         base = resolved
     guessed = None
     if any(given.get(name) is None or isinstance(given.get(name), str) for name in change.added):
-        guessed = guessed_shares(change, trained, new, graph)
+        guessed = guessed_shares(change, trained, new)
     decisions = None
     if any(len(origin) > 1 for origin in change.origins):
         decisions = np.asarray(trained.model.predict(select_labels(features, change.before)).decisions.numpy())

@@ -91,7 +91,7 @@ class DefaultRecipe:
                 "These features hold neither vectors nor words of the texts: only the scores are learned from. "
                 "Featurizing the texts again adds them."
             )
-        training = _Training(self, data, seed, progress)
+        training = _Training(self, data, seed, progress, None if priors is None else priors.at_least_one)
         is_exact = priors is not None and priors.is_exact
         if annotated is None:
             if priors is None:
@@ -103,10 +103,14 @@ class DefaultRecipe:
         return training.with_estimated_prevalence(priors, annotated)
 
     def load(
-        self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: LazyGraph, priors: Priors
+        self,
+        tensors: Mapping[str, Tensor],
+        config: Mapping[str, Any],
+        graph: LazyGraph,  # noqa: ARG002 (part of `Recipe`: it was needed to train, not to predict)
+        priors: Priors,
     ) -> DefaultModel:
         """Make a saved model again; see `Recipe`."""
-        return DefaultModel.load(tensors, config, graph, priors, self.self_training.projection)
+        return DefaultModel.load(tensors, config, priors, self.self_training.projection)
 
     def draw(self, texts: int, count: int, seed: int) -> NDArray[np.int64]:
         """Draw annotated texts without replacement; see `Recipe`."""
@@ -127,8 +131,11 @@ class DefaultRecipe:
 class _Training:
     """One training by the default recipe."""
 
-    def __init__(self, recipe: DefaultRecipe, data: Prepared, seed: int, progress: Progress | None) -> None:
+    def __init__(
+        self, recipe: DefaultRecipe, data: Prepared, seed: int, progress: Progress | None, at_least_one: bool | None
+    ) -> None:
         self.recipe, self.data, self.seed, self.progress = recipe, data, seed, progress
+        self.at_least_one = at_least_one
         self.step, self.steps = 0, 1
 
     def without_annotated(self, priors: Priors) -> DefaultModel:
@@ -187,13 +194,8 @@ class _Training:
         return resolved
 
     def _self_train(self, prevalence: Tensor, cardinality: float) -> SelfTrained:
-        learned = self.recipe.self_training.fit(self.data, prevalence, cardinality)
+        learned = self.recipe.self_training.fit(self.data, prevalence, cardinality, at_least_one=self.at_least_one)
         figures = {"labels_changed_a_text": learned.change, "dispersion": learned.dispersion}
-        if learned.messages is not None:
-            friends = self.data.friends
-            figures["positive_friend_share"] = float(
-                (learned.messages.weight[friends] > 0).sum() / max(len(friends), 1)
-            )
         self._tell("self-training on scores, text and label graph", figures)
         return learned
 
@@ -216,7 +218,7 @@ class _Training:
             recipe.decisions,
             recipe.correction.max_logit,
         )
-        return last.fit(known, unsupervised, correction, guessed)
+        return last.fit(known, unsupervised, correction, guessed, self.at_least_one)
 
     def _tell(self, what: str, figures: dict[str, float]) -> None:
         self.step += 1

@@ -188,6 +188,32 @@ def _minimise(problem: _Problem, penalties: tuple[float, float, float], steps: i
     return Regression(weights, fitted.intercepts - inputs.centre @ weights, fitted.slopes)
 
 
+def fit_ridge(inputs: PCAInputs, targets: Tensor, C: float, pairs: Pairs) -> Tensor:
+    r"""Return weights of a linear function of the text that explains targets; (dimensions, labels).
+
+    One step of Newton's method for the penalised logistic regression, from where each label is as likely for every
+    text as its mean :math:`\bar t_l`. Along the principal axes the curvature is diagonal, so that it is one product:
+
+    .. math:: w_{dl} = \frac{\sum_i x_{id} (t_{il} - \bar t_l)}{\bar t_l (1 - \bar t_l) \sum_i x_{id}^2 + 1/C}
+
+    Args:
+        inputs: x.
+        targets: in [0, 1], of the pairs.
+        C: the inverse of the regularization, as in `fit_logistic`.
+        pairs: which pairs the targets are of.
+    """
+    share = mean_by_label(targets, pairs)
+    residuals = targets - pairs.broadcast_to_pairs(share)
+    gradient = torch.zeros(inputs.rotated.shape[1], pairs.labels)
+    for block in pairs.blocks() if pairs.labels else ():
+        values = block.take(residuals)
+        for rows, places in block.parts(inputs.rotated):
+            # A block of all labels is a view; one of candidates is added to as a whole.
+            block.add_products(inputs.rotated[rows], values[places], gradient[:, block.labels])
+    curvature = share * (1 - share) * pairs.counts / max(pairs.texts, 1)
+    return inputs.axes @ (gradient / (inputs.squares[:, None] * curvature + 1 / C))
+
+
 def mean_by_label(probabilities: Tensor, pairs: Pairs) -> Tensor:
     """Return how likely each label is among the texts whose candidate it is, kept from 0 and 1; (labels,)."""
     return (pairs.sums(probabilities) / pairs.counts.clamp_min(1)).clamp(LEAST_SHARE, 1 - LEAST_SHARE)

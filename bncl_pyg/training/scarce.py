@@ -54,13 +54,10 @@ class ScarcePrevalence:
             estimation: by which it is guessed if nothing is.
         """
         if given is None:
-            estimate = estimation.competition(data, cardinality)
-            guess = estimation.all_guesses(data, estimate, cardinality)
-        else:
-            estimate = guess = given
-        shares = shrunk_prevalence(_counts(annotated), len(annotated), estimate, self.shrinkage_texts)
+            given = estimation.unknown_prevalence(data.features, cardinality)
+        shares = shrunk_prevalence(_counts(annotated), len(annotated), given, self.shrinkage_texts)
         first = rescale_to_sum(shares, cardinality, estimation.max_prevalence)
-        return torch.from_numpy(guess).float(), torch.from_numpy(first).float()
+        return torch.from_numpy(given).float(), torch.from_numpy(first).float()
 
     def update(self, data: Prepared, correction: Correction, annotated: Annotated, guess: Tensor) -> Tensor:
         """Return λ as the corrected logits have it, and the annotated texts their labels; (labels,).
