@@ -213,7 +213,9 @@ class Trainer:
         """Do the same without torch's autograd, whose bookkeeping would be a third of a small step."""
         scores = self.entailment.index_select(0, rows), self.contradiction.index_select(0, rows)
         states, tape = self.model.on_tape(*scores)
-        parts, predicted, of_states = self.loss.with_gradients(*states, *given[:-1])
+        parts, predicted, of_states = self.loss.with_gradients(
+            *states, given.truth, given.annotated, given.others, given.texts, given.pairs
+        )
         _, of_weights = tape.gradients(of_states, wants_states=False)
         for weight, gradient in zip(self.weights, of_weights, strict=True):
             weight.grad = gradient
