@@ -13,7 +13,7 @@ from torch.nn.functional import softplus
 
 from bncl_pyg.features import PairBlock, Pairs, all_pairs, row_blocks
 
-LEAST_CURVATURE, GRADIENT_TOLERANCE, CHANGE_TOLERANCE = 1e-6, 1e-3, 1e-7
+LEAST_CURVATURE, GRADIENT_TOLERANCE, CHANGE_TOLERANCE = 1e-6, 3e-4, 1e-7
 """Tolerances of L-BFGS."""
 MAX_NEWTON_STEPS, LEAST_NEWTON_STEP = 30, 1e-6
 """Tolerances of `platt_scaling`."""

@@ -381,7 +381,8 @@ def test_of_a_text_annotated_in_part_only_known_pairs_are_learned(
     partly = trained(truth & known, csr_array(known))
     # What is not known may be true or not: the same is learned, and not what whole annotations would teach.
     assert not torch.equal(partly, trained(truth & known, None))
-    assert torch.equal(trained(truth, csr_array(np.ones_like(known))), trained(truth, None))
+    # Whole annotations take another way to the same gradients.
+    assert torch.allclose(trained(truth, csr_array(np.ones_like(known))), trained(truth, None), atol=1e-6)
     without = make(graph, features, priors, None, recipe)
     without.run()
     assert not torch.equal(partly, weights(without))
