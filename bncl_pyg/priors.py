@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 WORDS = ("almost unseen", "uncommon", "standard", "common")
 """How common a label is, in words, the rarest first; which shares they stand for, training/estimation.py resolves."""
-KEYS = ("cardinality", "prevalence", "precision", "at_least_one")
+KEYS = ("cardinality", "prevalence", "at_least_one")
 """What a file of priors may say."""
 DISAGREEMENT = 0.2
 """The relative difference between Σλ and κ from which a warning is logged: both count the labels of a text."""
@@ -134,8 +134,8 @@ class Priors:
         """Read `{"cardinality": κ, "prevalence": {label: λ, [low, high], a word or null, …}}`; either may be missing.
 
         A label that is not named is one of which nothing is known. Where all are numbers and only the cardinality is
-        missing, it is their sum. `"precision": "factor 2"` says that numbers are right up to that factor: each λ is the
-        interval [λ / 2, 2 λ]. `"at_least_one": true` says that every text has a label.
+        missing, it is their sum. `"at_least_one": true` says that every text has a label, `false` that many may have
+        none.
         """
         content = read_json(path)
         for key in content:
@@ -154,20 +154,7 @@ class Priors:
             prevalence = _by_name(content["prevalence"], labels, f"{path}, 'prevalence'", f"{path}: the prevalence of")
         if "cardinality" in content:
             cardinality = _checked_cardinality(content["cardinality"], f"{path}: 'cardinality'", len(labels))
-        priors = _completed(cardinality, prevalence, str(path), at_least_one)
-        if "precision" in content:
-            return priors.up_to_factor(_factor(content["precision"], f"{path}: 'precision'"))
-        return priors
-
-    def up_to_factor(self, factor: float) -> "Priors":
-        """Return priors whose numbers are right only up to a factor, such as 2: intervals around them."""
-        if not (math.isfinite(factor) and factor >= 1):
-            raise InputError(f"The factor up to which prevalences are right must be at least 1, but is {factor:g}.")
-        around = (
-            (value / factor, min(value * factor, 1.0)) if isinstance(value, float) else value
-            for value in self.prevalence
-        )
-        return replace(self, prevalence=tuple(around)) if factor > 1 else self
+        return _completed(cardinality, prevalence, str(path), at_least_one)
 
     def write(self, path: Path, labels: LabelSet) -> None:
         """Write what `read` reads."""
@@ -235,19 +222,6 @@ def _share(value: Prevalence) -> float:
         # An interval from 0 has no geometric middle but 0, which would say "never".
         return math.sqrt(low * high) if low > 0 else high / 2
     return math.nan if value is None or isinstance(value, str) else value
-
-
-def _factor(value: Any, what: str) -> float:
-    """Return the number of "factor 2"."""
-    words = value.split() if isinstance(value, str) else []
-    if len(words) == 2 and words[0] == "factor":
-        try:
-            factor = float(words[1])
-        except ValueError:
-            factor = math.nan
-        if math.isfinite(factor) and factor >= 1:
-            return factor
-    raise InputError(f"{what} must say up to which factor prevalences are right, such as 'factor 2', but is {value!r}.")
 
 
 def _completed(

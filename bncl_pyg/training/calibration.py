@@ -161,8 +161,10 @@ class CalibratedFit:
             return self.decisions.expected_thresholds(margins, logits, ceiling, slope, macro_weight, pairs)
         rows, truth = correction.distinct()
         # What few texts say of how sure to be is little to go by.
-        macro_weight *= 1 + self.scarce.shrinkage_texts / len(rows)
+        macro_weight *= 1 + self.scarce.shrinkage_texts / max(len(rows), 1)
         thresholds = self.decisions.expected_thresholds(margins, logits, ceiling, slope, macro_weight, pairs)
+        if not len(rows):
+            return thresholds
         annotated = pairs.rows(rows)
         before, after = (
             decide(values, at_least_one=correction.at_least_one)

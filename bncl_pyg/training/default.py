@@ -30,7 +30,7 @@ from bncl_pyg.training.correction import Correction, CorrectionFit
 from bncl_pyg.training.decisions import Decisions
 from bncl_pyg.training.default_model import DefaultModel
 from bncl_pyg.training.estimation import PriorEstimation
-from bncl_pyg.training.prevalence import rescale_to_sum
+from bncl_pyg.training.prevalence import estimate_cardinality, rescale_to_sum
 from bncl_pyg.training.recipe import Progress, TrainingStep
 from bncl_pyg.training.scarce import ScarcePrevalence
 from bncl_pyg.training.self_training import Prepared, SelfTrained, SelfTraining
@@ -179,13 +179,15 @@ class _Training:
 
     def _cardinality(self, priors: Priors | None, annotated: Annotated) -> float:
         """Return κ as it is known, or as annotated texts have it."""
-        if priors is None:
-            known = Priors.from_annotations(annotated.labels).cardinality
-            assert known is not None
-            return known
-        if priors.cardinality is not None:
+        if priors is not None and priors.cardinality is not None:
             return priors.cardinality
-        return float(max(annotated.labels.nnz / len(annotated), self.recipe.scarce.least_cardinality))
+        if priors is None and not annotated.labels.nnz:
+            raise InputError("None of the annotated texts has a label, so that no cardinality can be estimated.")
+        counts = annotated.labels_a_text()
+        if not len(counts):
+            # Of no text everything is known: what is known of parts says nothing of how many labels there are.
+            return estimate_cardinality(self.data.features)
+        return float(max(counts.mean(), self.recipe.scarce.least_cardinality))
 
     def _resolve(self, priors: Priors) -> Priors:
         resolved = self.recipe.estimation.resolve(self.data, priors, self.recipe.self_training)

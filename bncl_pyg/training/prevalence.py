@@ -3,6 +3,8 @@
 estimation.py joins them: `PriorEstimation.unknown_prevalence` is what `auto` uses.
 """
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -26,7 +28,7 @@ def estimate_cardinality(features: Features) -> float:
     is at least 1: that a text may have none of the labels must be said.
     """
     counted = float(features.zero_shot().sum()) / max(len(features), 1)
-    return max(1.0, counted**0.5)
+    return max(1.0, math.sqrt(counted))
 
 
 def topk_prevalence(features: Features, cardinality: float, floor: float, most: float) -> Shares:
@@ -84,7 +86,7 @@ def competition_probabilities(logits: Tensor, cardinality: float) -> Tensor:
     return torch.sigmoid(logits + offsets[:, None])
 
 
-def shrunk_prevalence(counts: NDArray[np.int64], texts: int, estimate: Shares, weight: float) -> Shares:
+def shrunk_prevalence(counts: NDArray[np.int64], texts: NDArray[np.int64], estimate: Shares, weight: float) -> Shares:
     """Return λ from counts among annotated texts, shrunk towards an estimate as if `weight` more texts had shown it."""
     shares: Shares = (counts + weight * estimate) / (texts + weight)
     return shares
