@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 WORDS = ("almost unseen", "uncommon", "standard", "common")
 """How common a label is, in words, the rarest first; which shares they stand for, training/estimation.py resolves."""
+KEYS = ("cardinality", "prevalence", "at_least_one")
+"""What a file of priors may say."""
 DISAGREEMENT = 0.2
 """The relative difference between Σλ and κ from which a warning is logged: both count the labels of a text."""
 
@@ -39,6 +41,7 @@ class Priors:
         cardinality: κ, how many labels a text has on average, in (0, labels]; `None` where it is not known.
         prevalence: λ of each label, the share of texts that have it: a number in [0, 1], an interval (low, high), one
             of `WORDS`, or `None`.
+        at_least_one: whether every text has a label; `None` where nobody says so.
 
     Example::
 
@@ -47,6 +50,7 @@ class Priors:
 
     cardinality: float | None
     prevalence: tuple[Prevalence, ...]
+    at_least_one: bool | None = None
 
     def __post_init__(self) -> None:
         values = (
@@ -68,9 +72,11 @@ class Priors:
         return cls(None, (None,) * labels)
 
     @classmethod
-    def exact(cls, cardinality: float, prevalence: NDArray[np.float64]) -> "Priors":
+    def exact(
+        cls, cardinality: float, prevalence: NDArray[np.float64], *, at_least_one: bool | None = None
+    ) -> "Priors":
         """Return known numbers."""
-        return cls(float(cardinality), tuple(np.asarray(prevalence, dtype=np.float64).tolist()))
+        return cls(float(cardinality), tuple(np.asarray(prevalence, dtype=np.float64).tolist()), at_least_one)
 
     @classmethod
     def from_annotations(cls, annotations: "csr_array") -> "Priors":
@@ -78,7 +84,9 @@ class Priors:
         if not annotations.nnz:
             raise InputError("None of the annotated texts has a label, so that no cardinality can be estimated.")
         texts = annotations.shape[0]
-        return cls.exact(annotations.nnz / texts, np.asarray(annotations.sum(axis=0), dtype=np.float64) / texts)
+        shares = np.asarray(annotations.sum(axis=0), dtype=np.float64) / texts
+        at_least_one = bool((np.diff(annotations.indptr) > 0).all())
+        return cls.exact(annotations.nnz / texts, shares, at_least_one=at_least_one)
 
     @classmethod
     def of(
@@ -86,6 +94,8 @@ class Priors:
         labels: LabelSet,
         prevalence: "Mapping[str, Any] | Sequence[Any] | NDArray[Any] | Priors | None" = None,
         cardinality: float | None = None,
+        *,
+        at_least_one: bool | None = None,
     ) -> "Priors":
         """Make priors from what somebody writes in Python.
 
@@ -94,43 +104,48 @@ class Priors:
             prevalence: a mapping from label name to what is known of it, the same in the order of the labels, priors
                 as they are, or `None` where nothing is known of any label.
             cardinality: κ, if known; if all prevalences are numbers, their sum.
+            at_least_one: whether every text has a label, if known.
         """
         if isinstance(prevalence, Priors):
             if len(prevalence) != len(labels):
                 raise InputError(f"There are priors of {len(prevalence)} labels, but there are {len(labels)} labels.")
             if cardinality is not None:
                 raise InputError("The cardinality is given twice: as an argument and in the priors.")
-            return prevalence
+            return prevalence if at_least_one is None else replace(prevalence, at_least_one=at_least_one)
         if cardinality is not None:
             cardinality = _checked_cardinality(cardinality, "The cardinality", len(labels))
         if prevalence is None:
-            return cls(cardinality, (None,) * len(labels))
+            return cls(cardinality, (None,) * len(labels), at_least_one)
         if not isinstance(prevalence, Mapping) and callable(getattr(prevalence, "items", None)):
             # A pandas Series whose index names the labels; another index numbers them.
             named = dict(prevalence.items())  # type: ignore[union-attr]
             prevalence = named if all(isinstance(name, str) for name in named) else list(named.values())
         if isinstance(prevalence, Mapping):
-            return _completed(cardinality, _by_name(prevalence, labels, "prevalence"), "prevalence")
+            return _completed(cardinality, _by_name(prevalence, labels, "prevalence"), "prevalence", at_least_one)
         if isinstance(prevalence, str) or not (isinstance(prevalence, Sequence) or hasattr(prevalence, "__array__")):
             raise TypeError(f"prevalence must be a mapping or a sequence, but is {type(prevalence).__name__}.")
         if len(prevalence) != len(labels):
             raise InputError(f"There are {len(prevalence)} prevalences, but there are {len(labels)} labels.")
         named = dict(zip(labels.names, prevalence, strict=True))
-        return _completed(cardinality, _by_name(named, labels, "prevalence"), "prevalence")
+        return _completed(cardinality, _by_name(named, labels, "prevalence"), "prevalence", at_least_one)
 
     @classmethod
     def read(cls, path: Path, labels: LabelSet) -> "Priors":
         """Read `{"cardinality": κ, "prevalence": {label: λ, [low, high], a word or null, …}}`; either may be missing.
 
-        A prevalence that is there must name every label. Where all are numbers and only the cardinality is missing,
-        it is their sum.
+        A label that is not named is one of which nothing is known. Where all are numbers and only the cardinality is
+        missing, it is their sum. `"at_least_one": true` says that every text has a label, `false` that many may have
+        none.
         """
         content = read_json(path)
         for key in content:
-            if key not in ("cardinality", "prevalence"):
-                raise InputError(f"{path}: there is no '{key}' in priors; there are: cardinality, prevalence.")
-        if not content:
+            if key not in KEYS:
+                raise InputError(f"{path}: there is no '{key}' in priors; there are: {', '.join(KEYS)}.")
+        if not {"cardinality", "prevalence"} & set(content):
             raise InputError(f"{path} says neither 'cardinality' nor 'prevalence'.")
+        at_least_one = content.get("at_least_one")
+        if at_least_one is not None and not isinstance(at_least_one, bool):
+            raise InputError(f"{path}: 'at_least_one' must be true, false or null, but is {at_least_one!r}.")
         cardinality: float | None = None
         prevalence: tuple[Prevalence, ...] = (None,) * len(labels)
         if "prevalence" in content:
@@ -139,7 +154,7 @@ class Priors:
             prevalence = _by_name(content["prevalence"], labels, f"{path}, 'prevalence'", f"{path}: the prevalence of")
         if "cardinality" in content:
             cardinality = _checked_cardinality(content["cardinality"], f"{path}: 'cardinality'", len(labels))
-        return _completed(cardinality, prevalence, str(path))
+        return _completed(cardinality, prevalence, str(path), at_least_one)
 
     def write(self, path: Path, labels: LabelSet) -> None:
         """Write what `read` reads."""
@@ -151,6 +166,8 @@ class Priors:
         if self.knows_labels or not content:
             values = (list(value) if isinstance(value, tuple) else value for value in self.prevalence)
             content["prevalence"] = dict(zip(labels.names, values, strict=True))
+        if self.at_least_one is not None:
+            content["at_least_one"] = self.at_least_one
         return content
 
     @cached_property
@@ -181,9 +198,8 @@ class Priors:
 
     def disagreement(self) -> str | None:
         """Return a sentence where Σλ and κ are known and more than 20% apart, else `None`."""
-        if not self.is_exact:
+        if self.cardinality is None or not self.has_share.all():
             return None
-        assert self.cardinality is not None
         total = float(self.shares.sum())
         if math.isclose(total, self.cardinality, rel_tol=0, abs_tol=DISAGREEMENT * self.cardinality):
             return None
@@ -208,30 +224,28 @@ def _share(value: Prevalence) -> float:
     return math.nan if value is None or isinstance(value, str) else value
 
 
-def _completed(cardinality: float | None, prevalence: tuple[Prevalence, ...], where: str) -> Priors:
+def _completed(
+    cardinality: float | None, prevalence: tuple[Prevalence, ...], where: str, at_least_one: bool | None = None
+) -> Priors:
     """Return priors whose cardinality is the sum of the prevalences where only that is missing."""
-    priors = Priors(cardinality, prevalence)
+    priors = Priors(cardinality, prevalence, at_least_one)
     if cardinality is not None or not priors.has_share.all():
         return priors
     total = float(priors.shares.sum())
     if not total:
         raise InputError(f"{where}: all prevalences are 0, and there is no 'cardinality'.")
-    return Priors(total, prevalence)
+    return Priors(total, prevalence, at_least_one)
 
 
 def _by_name(
     given: Mapping[str, Any], labels: LabelSet, where: str, of_label: str = "The prevalence of"
 ) -> tuple[Prevalence, ...]:
-    """Return what is known of each label in order; every label must be named, and no other."""
+    """Return what is known of each label in order; of one that is not named, nothing is known."""
     for name in given:
         if name not in labels:
             raise InputError(f"{where}: {labels.unknown(name)}")
     values = {name: _checked_prevalence(value, f"{of_label} '{name}'") for name, value in given.items()}
-    # What is there is looked at first: of what is wrong, somebody who tries with a few labels sees that.
-    missing = next((name for name in labels.names if name not in values), None)
-    if missing is not None:
-        raise InputError(f"{where}: label '{missing}' is missing; where nothing is known of a label, say null (None).")
-    return tuple(values[name] for name in labels.names)
+    return tuple(values.get(name) for name in labels.names)
 
 
 def _checked_prevalence(value: Any, what: str) -> Prevalence:

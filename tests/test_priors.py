@@ -18,7 +18,8 @@ EVERY_KIND: tuple[Prevalence, ...] = (0.3, (0.1, 0.4), "common", None, 0.0, (0.2
 
 def test_means_over_annotated_texts() -> None:
     priors = Priors.from_annotations(csr_array(np.array([[1, 0, 1], [0, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)))
-    assert priors == Priors(1.0, (0.25, 0.0, 0.75))
+    assert priors == Priors(1.0, (0.25, 0.0, 0.75), at_least_one=False)
+    assert Priors.from_annotations(csr_array(np.array([[1, 0], [0, 1]], dtype=bool))).at_least_one
     with pytest.raises(InputError, match="None of the annotated texts has a label"):
         Priors.from_annotations(csr_array((3, 3), dtype=bool))
 
@@ -60,7 +61,6 @@ def test_the_file_holds_what_is_known_as_json_has_it(labels: LabelSet, tmp_path:
         ({"gold": -0.1}, "the prevalence of 'gold' must be between 0 and 1"),
         ({"gold": float("nan")}, "the prevalence of 'gold' must be a number"),
         ({"glod": 0.1}, "unknown label 'glod' (did you mean 'gold'?)"),
-        ({"gold": "drop"}, "label 'gold' is missing"),
         (
             {"gold": "rare"},
             "the prevalence of 'gold' must be a number, an interval or one of 'almost unseen', 'uncommon'",
@@ -200,7 +200,6 @@ def test_what_cannot_be_priors_is_named(labels: LabelSet) -> None:
     named = dict(zip(labels.names, NUMBERS, strict=True))
     for given, message in (
         ({**named, "glod": 0.1}, r"prevalence: unknown label 'glod' \(did you mean 'gold'\?\)"),
-        ({"gold": 0.1}, r"label 'silver' is missing; where nothing is known of a label, say null \(None\)"),
         ({**named, "gold": 1.5}, "The prevalence of 'gold' must be between 0 and 1, but is 1.5"),
         ([0.1, 0.2], "There are 2 prevalences, but there are 6 labels"),
         (np.array([0.1] * 5 + [np.nan]), "The prevalence of 'rates' must be a number, but is"),
@@ -229,3 +228,21 @@ def test_a_series_of_pandas_is_read_by_its_names() -> None:
     assert Priors.of(labels, pandas.Series([0.6, 0.2], index=[7, 8])).prevalence == (0.6, 0.2)
     with pytest.raises(InputError, match="unknown label 'c'"):
         Priors.of(labels, pandas.Series({"c": 0.2, "a": 0.6}))
+
+
+def test_of_labels_that_are_not_named_nothing_is_known(labels: LabelSet, tmp_path: Path) -> None:
+    assert Priors.of(labels, {"gold": 0.1}).prevalence == (0.1, None, None, None, None, None)
+    (tmp_path / "priors.json").write_text('{"prevalence": {"silver": "common"}, "at_least_one": false}')
+    read = Priors.read(tmp_path / "priors.json", labels)
+    assert read == Priors(None, (None, "common", None, None, None, None), at_least_one=False)
+    read.write(tmp_path / "again.json", labels)
+    assert Priors.read(tmp_path / "again.json", labels) == read
+    (tmp_path / "priors.json").write_text('{"cardinality": 1.0, "at_least_one": "yes"}')
+    with pytest.raises(InputError, match="'at_least_one' must be true, false or null, but is 'yes'"):
+        Priors.read(tmp_path / "priors.json", labels)
+
+
+def test_whether_every_text_has_a_label_can_be_said(labels: LabelSet) -> None:
+    assert Priors.of(labels, None, 1.2, at_least_one=False) == Priors(1.2, (None,) * 6, at_least_one=False)
+    said = Priors.of(labels, Priors(1.2, (None,) * 6), at_least_one=True)
+    assert said.at_least_one is True

@@ -141,9 +141,10 @@ def test_fitting_changes_no_argument_and_predicting_nothing_at_all() -> None:
     first = classifier.predict_proba(TEXTS)
     assert {name: repr(vars(classifier)[name]) for name in learned} == state
     assert (classifier.fit(TEXTS, NAMES).predict_proba(TEXTS) == first).all()
-    # A text's labels do not depend on the texts beside it, but for the rounding of encoders in 8 bits.
-    assert np.allclose(classifier.predict_proba(TEXTS[::-1])[::-1], first, atol=5e-3)
-    assert np.allclose(np.vstack([classifier.predict_proba([text]) for text in TEXTS]), first, atol=5e-3)
+    # A text's labels do not depend on the texts beside it, but for the rounding of encoders in 8 bits, which the slope
+    # of the scores carries on.
+    assert np.allclose(classifier.predict_proba(TEXTS[::-1])[::-1], first, atol=1e-2)
+    assert np.allclose(np.vstack([classifier.predict_proba([text]) for text in TEXTS]), first, atol=1e-2)
 
 
 def test_names_in_and_names_out(fitted: BNCLClassifier) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from bncl_pyg.sparse import SparsePattern, ranges, starts_of
+from bncl_pyg.sparse import SparsePattern, starts_of
 
 BLOCK_LABELS = 4096
 """How many labels are fitted at once where texts have candidates."""
@@ -101,10 +101,6 @@ class Pairs(Protocol):
         """Yield all labels, some at a time."""
         ...
 
-    def routes(self, edge_index: Tensor) -> "Routes | None":
-        """Return the way from pair to pair of the same text along edges; `None` where it is a matrix product."""
-        ...
-
 
 class AllPairs:
     """Every text with every label."""
@@ -152,10 +148,6 @@ class AllPairs:
         """See `Pairs`: one block."""
         yield _WholeBlock(self)
 
-    def routes(self, edge_index: Tensor) -> None:  # noqa: ARG002
-        """See `Pairs`."""
-        return
-
 
 class _WholeBlock:
     """All labels at once."""
@@ -186,7 +178,6 @@ class Candidates:
         self.candidates, self.labels, self.texts = candidates.long(), labels, len(candidates)
         self._flat = self.candidates.flatten()
         self.counts = torch.bincount(self._flat, minlength=labels).float()
-        self._routes: tuple[Tensor, Routes] | None = None
 
     def sums(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
@@ -241,12 +232,6 @@ class Candidates:
             if len(places):
                 yield _LabelBlock(self, slice(first, last), places)
 
-    def routes(self, edge_index: Tensor) -> "Routes":
-        """See `Pairs`; those of the last edges are remembered."""
-        if self._routes is None or self._routes[0] is not edge_index:
-            self._routes = edge_index, Routes.between(self, edge_index)
-        return self._routes[1]
-
 
 class _LabelBlock:
     """Some labels and the texts whose candidates they are, ordered by label."""
@@ -279,44 +264,6 @@ class _LabelBlock:
 
     def parts(self, inputs: Tensor) -> Iterator[tuple[slice, slice]]:  # noqa: ARG002
         yield slice(None), slice(None)
-
-
-class Routes:
-    """From which pair of a text to which other of its pairs an edge leads.
-
-    Args:
-        sources: places among the flattened pairs, (routes,).
-        targets: likewise.
-        edges: which edge, (routes,).
-    """
-
-    def __init__(self, sources: Tensor, targets: Tensor, edges: Tensor) -> None:
-        self.sources, self.targets, self.edges = sources, targets, edges
-
-    @classmethod
-    def between(cls, pairs: Candidates, edge_index: Tensor, texts_at_once: int = 4096) -> "Routes":
-        """Find where both ends of an edge are candidates of the same text.
-
-        Args:
-            pairs: candidates of texts.
-            edge_index: from u to v, (2, edges), sorted by v.
-            texts_at_once: it bounds the memory and changes no result.
-        """
-        starts = starts_of(edge_index[1], pairs.labels)
-        width = pairs.candidates.shape[1]
-        blocks: list[tuple[Tensor, Tensor, Tensor]] = []
-        for first in range(0, pairs.texts, texts_at_once):
-            block = pairs.candidates[first : first + texts_at_once]
-            keys = (torch.arange(len(block), device=block.device)[:, None] * pairs.labels + block).flatten()
-            degree = (starts[1:] - starts[:-1])[block].flatten()
-            targets = torch.arange(len(keys), device=block.device).repeat_interleave(degree)
-            edges = ranges(starts[block.flatten()], degree)
-            wanted = targets // width * pairs.labels + edge_index[0][edges]
-            sources = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
-            there = keys[sources] == wanted
-            offset = first * width
-            blocks.append((sources[there] + offset, targets[there] + offset, edges[there]))
-        return cls(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
 
 
 def reachable(totals: Tensor, pairs: Pairs, least: float) -> Tensor:

@@ -4,8 +4,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch import Tensor
-
 from bncl_pyg.graph.parts import GraphParts, neighbours_of, read_parts
 
 if TYPE_CHECKING:
@@ -39,10 +37,6 @@ class LazyGraph:
         from bncl_pyg.graph.signed import SignedLabelGraph
 
         return SignedLabelGraph.from_pairs(*self.parts)
-
-    def message_edges(self) -> Tensor:
-        """Return along which edges messages go from label to label; (2, edges), sorted by target, then source."""
-        return self.parts.message_edges()
 
     def neighbours(self, place: int) -> dict[int, int]:
         """Return a label's friends (1) and enemies (-1)."""

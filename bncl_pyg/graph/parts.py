@@ -26,13 +26,6 @@ class GraphParts(NamedTuple):
     provenance: dict[str, Any]
     pruned: list[Neighbourhood]
 
-    def message_edges(self) -> Tensor:
-        """Return the edges of `SignedLabelGraph.message_edges`; (2, edges), sorted by target, then source."""
-        if self.pruned:
-            return message_edges_of(self.pruned[0])[0]
-        keys, _ = sorted_keys(self.pairs, len(self.label_names))
-        return edge_index_of_keys(keys, len(self.label_names))
-
 
 def read_parts(path: Path) -> GraphParts:
     """Read a folder that `SignedLabelGraph.save` wrote; a file that is not as it was written is named."""

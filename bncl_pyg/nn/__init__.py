@@ -5,20 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 from bncl_pyg.nn.collective import CollectiveModel, decide, unsupervised_logits
 from bncl_pyg.nn.collective_loss import CollectiveLoss, choose_sharpness
+from bncl_pyg.nn.label_smoothing import LabelSmoothing
 from bncl_pyg.nn.projection import CollectiveProjection, ProjectionSteps, solve_text_offsets
 from bncl_pyg.nn.standardize import ScoreStandardizer, log_odds
-from bncl_pyg.nn.weighted_messages import WeightedMessages
 
 if TYPE_CHECKING:
     from bncl_pyg.nn.balanced_conv import Backend, BalancedConv
     from bncl_pyg.nn.bncl import BNCL
-    from bncl_pyg.nn.signed_messages import SignedMessages
 
 _NEED_PYG = {
     "BNCL": "bncl",
     "Backend": "balanced_conv",
     "BalancedConv": "balanced_conv",
-    "SignedMessages": "signed_messages",
 }
 """The module of each name that needs PyG."""
 
@@ -29,10 +27,9 @@ __all__ = [
     "CollectiveLoss",
     "CollectiveModel",
     "CollectiveProjection",
+    "LabelSmoothing",
     "ProjectionSteps",
     "ScoreStandardizer",
-    "SignedMessages",
-    "WeightedMessages",
     "choose_sharpness",
     "decide",
     "log_odds",

@@ -1,4 +1,4 @@
-"""The model of the default recipe: scores, text and label graph, joined so that all predictions together look right."""
+"""The model of the default recipe: scores and text, joined so that all predictions together look right."""
 
 from collections.abc import Mapping
 
@@ -8,21 +8,19 @@ from torch import Tensor
 from bncl_pyg.features import Pairs, all_pairs
 from bncl_pyg.nn.projection import CollectiveProjection
 from bncl_pyg.nn.standardize import ScoreStandardizer
-from bncl_pyg.nn.weighted_messages import WeightedMessages
 
 
 class CollectiveModel(torch.nn.Module):
     """Everything that the default recipe learned, but for what turns words into numbers.
 
-    1. Scores become z. What is added to them: a linear function of the text, and what the neighbours in the label graph
-       say. The `unsupervised` projection makes the result meet κ and λ: the logits that need no annotated text.
+    1. Scores become z. A linear function of the text is added, in which labels learned from their neighbours in the
+       label graph. The `unsupervised` projection makes the result meet κ and λ: the logits that need no annotated text.
     2. With annotated texts, these logits are corrected: slope, intercept and a second linear function of the text.
     3. From the logits, probabilities (the `calibration` projection) and decisions (the `decision` projection), each
        with its own temperature.
 
     Args:
         standardizer: from scores to z.
-        messages: along the label graph, if it is used.
         tensors: the learned numbers: `score_weight` (), `text_weights` (dimensions, labels), `text_intercepts`
             (labels,), `ceiling`, how probable each label gets at most, and `thresholds`, above which the decision
             function must be for the label to be predicted, (labels,); with annotated texts `slopes`, `intercepts`
@@ -41,7 +39,6 @@ class CollectiveModel(torch.nn.Module):
     def __init__(
         self,
         standardizer: ScoreStandardizer,
-        messages: WeightedMessages | None,
         *,
         tensors: Mapping[str, Tensor],
         projections: Mapping[str, CollectiveProjection],
@@ -51,7 +48,7 @@ class CollectiveModel(torch.nn.Module):
         at_least_one: bool,
     ) -> None:
         super().__init__()
-        self.standardizer, self.messages = standardizer, messages
+        self.standardizer = standardizer
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor)
         self.projections = torch.nn.ModuleDict(dict(projections))
@@ -68,7 +65,7 @@ class CollectiveModel(torch.nn.Module):
         """Return logits."""
         pairs = all_pairs(entailment) if pairs is None else pairs
         scores = self.standardizer(entailment, contradiction, pairs)
-        logits = unsupervised_logits(scores, inputs, self.messages, dict(self.named_buffers()), pairs)
+        logits = unsupervised_logits(scores, inputs, dict(self.named_buffers()), pairs)
         if not self.is_corrected:
             return logits
         projected: Tensor = self.projections["unsupervised"](logits, pairs)
@@ -94,13 +91,10 @@ class CollectiveModel(torch.nn.Module):
         return decide(margins, at_least_one=self.at_least_one)
 
 
-def unsupervised_logits(
-    scores: Tensor, inputs: Tensor, messages: WeightedMessages | None, tensors: Mapping[str, Tensor], pairs: Pairs
-) -> Tensor:
+def unsupervised_logits(scores: Tensor, inputs: Tensor, tensors: Mapping[str, Tensor], pairs: Pairs) -> Tensor:
     """Return the logits that need no annotated text, before they are projected."""
     of_text = pairs.linear(inputs, tensors["text_weights"]) + pairs.broadcast_to_pairs(tensors["text_intercepts"])
-    logits = tensors["score_weight"] * scores + of_text
-    return logits if messages is None else logits + messages(scores, pairs=pairs)
+    return tensors["score_weight"] * scores + of_text
 
 
 def decide(margins: Tensor, *, at_least_one: bool) -> Tensor:

@@ -4,7 +4,8 @@ r"""The collective projection: the least change to the logits after which all pr
 
 It meets what the paper's L2 and L3 only ask for: each label is as common as it should be, and each text has κ labels,
 as far as ρ, the competition among a text's labels, demands. The two are solved in turn; eight turns leave λ a few per
-cent off.
+cent off. Where texts may have no label at all, a text's offset is never above 0: a text that no label fits is not given
+any, and one that has more than the larger of κ and 1 loses some.
 """
 
 from dataclasses import dataclass
@@ -92,6 +93,7 @@ class CollectiveProjection(torch.nn.Module):
         cardinality: κ.
         competition: ρ; at 0, texts have no offset.
         steps: how far offsets are solved.
+        at_least_one: whether every text has a label; else text offsets only take away.
 
     Shapes:
         - **input:** logits (texts, labels), or of some pairs
@@ -104,13 +106,20 @@ class CollectiveProjection(torch.nn.Module):
     """
 
     def __init__(
-        self, offsets: Tensor, cardinality: float, competition: float, steps: ProjectionSteps | None = None
+        self,
+        offsets: Tensor,
+        cardinality: float,
+        competition: float,
+        steps: ProjectionSteps | None = None,
+        *,
+        at_least_one: bool = True,
     ) -> None:
         super().__init__()
         self.register_buffer("offsets", offsets)
         self.offsets: Tensor
         self.cardinality, self.competition = cardinality, competition
         self.steps = ProjectionSteps() if steps is None else steps
+        self.at_least_one = at_least_one
 
     @classmethod
     def fit(
@@ -122,6 +131,8 @@ class CollectiveProjection(torch.nn.Module):
         pairs: Pairs | None = None,
         ceiling: Tensor | None = None,
         steps: ProjectionSteps | None = None,
+        *,
+        at_least_one: bool = True,
     ) -> "CollectiveProjection":
         """Find the label offsets on (training) texts.
 
@@ -138,6 +149,7 @@ class CollectiveProjection(torch.nn.Module):
             ceiling: what probabilities will be multiplied with before they should meet κ and λ, (labels,), above λ;
                 `Calibration.ceiling` chooses it.
             steps: how far to solve.
+            at_least_one: whether every text has a label; else text offsets only take away.
         """
         pairs, steps = all_pairs(logits) if pairs is None else pairs, steps or ProjectionSteps()
         texts, counts = pairs.texts, pairs.counts
@@ -154,13 +166,14 @@ class CollectiveProjection(torch.nn.Module):
             count = steps.later if turn else steps.first
             shifted = logits
             if competition:
-                of_texts = solve_text_offsets(logits + pairs.broadcast_to_pairs(offsets), cardinality, of_texts, count)
+                shifted = logits + pairs.broadcast_to_pairs(offsets)
+                of_texts = _text_offsets(shifted, cardinality, of_texts, count, at_least_one=at_least_one)
                 shifted = logits + competition * of_texts[:, None]
             solved = solve_label_offsets(shifted, totals, offsets, count, pairs)
             offsets = torch.where(counts > 0, solved, of_prevalence)
             if not competition and turn:
                 break
-        return cls(offsets, cardinality, competition, steps)
+        return cls(offsets, cardinality, competition, steps, at_least_one=at_least_one)
 
     def forward(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Add the offsets; each text's own is found anew, from it alone."""
@@ -173,8 +186,21 @@ class CollectiveProjection(torch.nn.Module):
         """Return a, each text's own offset, of which ρ times as much is added; (texts,)."""
         offsets = self.offsets if pairs is None else pairs.broadcast_to_pairs(self.offsets)
         start = logits.new_zeros(len(logits))
-        return solve_text_offsets(logits + offsets, self.cardinality, start, 2 * self.steps.first)
+        return _text_offsets(
+            logits + offsets, self.cardinality, start, 2 * self.steps.first, at_least_one=self.at_least_one
+        )
 
-    def config(self) -> dict[str, float]:
-        """Return κ and ρ, as JSON can hold them."""
-        return {"cardinality": float(self.cardinality), "competition": float(self.competition)}
+    def config(self) -> dict[str, float | bool]:
+        """Return κ, ρ and whether every text has a label, as JSON can hold them."""
+        return {
+            "cardinality": float(self.cardinality),
+            "competition": float(self.competition),
+            "at_least_one": self.at_least_one,
+        }
+
+
+def _text_offsets(logits: Tensor, cardinality: float, start: Tensor, steps: int, *, at_least_one: bool) -> Tensor:
+    """Return for each text the offset with which it has κ labels; see `CollectiveProjection`; (texts,)."""
+    if at_least_one:
+        return solve_text_offsets(logits, cardinality, start, steps)
+    return solve_text_offsets(logits, max(cardinality, 1.0), start, steps).clamp(max=0)

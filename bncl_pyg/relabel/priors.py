@@ -14,7 +14,7 @@ from bncl_pyg.relabel.change import LabelChange
 from bncl_pyg.training import DefaultRecipe, TrainedModel
 
 if TYPE_CHECKING:
-    from bncl_pyg.graph import SignedLabelGraph
+    pass
 
 Shares = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def merged_share(shares: Shares, decisions: NDArray[np.bool_]) -> float:
     return float(np.clip(union, shares.max(), min(1.0, total)))
 
 
-def guessed_shares(change: LabelChange, trained: TrainedModel, features: Features, graph: "SignedLabelGraph") -> Shares:
+def guessed_shares(change: LabelChange, trained: TrainedModel, features: Features) -> Shares:
     """Return λ of labels that are new, from the scores, on the scale of the labels that are known; NaN elsewhere.
 
     The estimate is the default recipe's, whatever the model's recipe is.
@@ -44,8 +44,7 @@ def guessed_shares(change: LabelChange, trained: TrainedModel, features: Feature
     kept = ~np.isnan(shares)
     assert known.cardinality is not None
     cardinality = min(known.cardinality * len(shares) / max(int(kept.sum()), 1), float(len(shares)))
-    data = recipe.self_training.prepare(features, graph)
-    estimate = recipe.estimation.unknown_prevalence(data, cardinality)
+    estimate = recipe.estimation.unknown_prevalence(features, cardinality)
     scale = shares[kept].sum() / max(float(estimate[kept].sum()), 1e-12)
     guessed = np.clip(estimate * scale, 1 / max(len(features), 1), recipe.estimation.max_prevalence)
     return np.where(kept, np.nan, guessed)

@@ -102,7 +102,7 @@ def change_labels(trained: TrainedModel, change: LabelChange, work: Work | None 
     new = select_labels(features, change.labels)
     own = work.graph or extend_graph(graph, change.labels, change.kept_origins())
     changed_graph = graph_of(change.labels, own)
-    priors, setting, annotated, left_out = _known(trained, change, work, features, new, changed_graph, given)
+    priors, setting, annotated, left_out = _known(trained, change, work, features, new, given)
     made = TrainedModel.fit(
         trained.recipe,
         new,
@@ -177,7 +177,6 @@ def _known(
     work: Work,
     features: Features,
     new: Features,
-    graph: "SignedLabelGraph",
     given: Mapping[str, Any],
 ) -> tuple[Priors | None, Setting, dict[str, tuple[str, ...]], tuple[str, ...]]:
     """Return priors, setting and annotated texts of the changed labels, and which annotated texts are left out."""
@@ -194,7 +193,7 @@ def _known(
         base = resolved
     guessed = None
     if any(given.get(name) is None or isinstance(given.get(name), str) for name in change.added):
-        guessed = guessed_shares(change, trained, new, graph)
+        guessed = guessed_shares(change, trained, new)
     decisions = None
     if any(len(origin) > 1 for origin in change.origins):
         decisions = np.asarray(trained.model.predict(select_labels(features, change.before)).decisions.numpy())

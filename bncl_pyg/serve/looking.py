@@ -16,7 +16,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.report import ReportData, collect_report, render_report
 from bncl_pyg.serve.annotating import AnnotationSession
 from bncl_pyg.serve.answers import YES
-from bncl_pyg.serve.retraining import learnable
+from bncl_pyg.serve.retraining import wholly_answered
 
 About = Literal["all", "answered"]
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -75,7 +75,7 @@ class Looks:
 
     def _on_answered(self) -> ReportData:
         annotation = self._annotation
-        rows, answers = learnable(*annotation.retrainer.target())
+        rows, answers = wholly_answered(*annotation.retrainer.target())
         if not len(rows):
             raise InputError("No text is wholly answered yet: there is no truth to look at.")
         some = annotation.corpus.rows(rows)

@@ -142,7 +142,7 @@ class Retrainer:
         """Return the wholly answered texts with probabilities that owe nothing to their answers."""
         if self.held_out is not None:
             return self.held_out
-        rows, answers = learnable(*self.target())
+        rows, answers = wholly_answered(*self.target())
         probabilities = _dense(self._base, rows)[1]
         return HeldOut(rows, probabilities, answers, is_trained=False)
 
@@ -176,15 +176,17 @@ class Retrainer:
 
     def _train(self) -> None:
         began, count = time.perf_counter(), self._count()
-        rows, answers = learnable(*self.target())
+        rows, answers = self.target()
         # Asked before it is known whether it works: what failed is not tried again with the same answers.
         self.state.learned = count
         if not (answers == YES).any():
             raise InputError("No answered text has a label yet: there is nothing to learn from.")
         estimate: dict[str, Any] | None = None
-        if len(rows) >= LEAST:
+        # Of a text that is answered in part, what is known is learned; nothing can be measured with it.
+        whole = wholly_answered(rows, answers)
+        if len(whole[0]) >= LEAST:
             self.state.step = "estimating"
-            self.held_out, estimate = self._cross_validated(rows, answers)
+            self.held_out, estimate = self._cross_validated(*whole)
         self.state.step = "training"
         classifier = self._fit(rows, answers)
         classifier.save_pretrained(self._project.folder / MODEL, overwrite=True)
@@ -236,8 +238,8 @@ class Retrainer:
             raise _Stopped
 
 
-def learnable(rows: NDArray[np.int64], answers: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Return what a recipe can learn from: texts of which every pair is answered."""
+def wholly_answered(rows: NDArray[np.int64], answers: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    """Return the texts of which every pair is answered: what predictions can be measured with."""
     whole = (answers != UNKNOWN).all(axis=1)
     return rows[whole], answers[whole]
 

@@ -43,6 +43,10 @@ class Annotated:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def labels_a_text(self) -> NDArray[np.int64]:
+        """Return how many labels each text has of which everything is known; (texts,)."""
+        return np.asarray(np.diff(self.labels.indptr)[self.is_whole], dtype=np.int64)
+
     @classmethod
     def among(cls, corpus: Corpus, ids: Sequence[str]) -> "Annotated":
         """Return the annotated texts of a corpus, which are found by id among the training texts.

@@ -70,7 +70,12 @@ class CalibratedFit:
     max_logit: float
 
     def fit(
-        self, known: Priors, unsupervised: SelfTrained, correction: Correction | None, guessed: Tensor | None
+        self,
+        known: Priors,
+        unsupervised: SelfTrained,
+        correction: Correction | None,
+        guessed: Tensor | None,
+        every_text_has_one: bool | None = None,
     ) -> DefaultModel:
         """Calibrate probabilities and decisions.
 
@@ -79,6 +84,8 @@ class CalibratedFit:
             unsupervised: what was learned without annotated texts.
             correction: what was learned from them, if there are any.
             guessed: of which labels λ is only a guess, so that decisions aim at F1; boolean, (labels,).
+            every_text_has_one: whether every text has a label; where nobody says so, annotated texts do, else a κ of
+                at least 1.
         """
         pairs, cardinality = self.data.pairs, known.cardinality
         assert cardinality is not None
@@ -88,14 +95,18 @@ class CalibratedFit:
         if correction is None:
             ceiling = self.calibration.ceiling(prevalence, unsupervised.dispersion)
             logits, competition, decision_beta = unsupervised.logits, self.self_training.competition, 1.0
-            at_least_one = bool(cardinality >= 1)
+            at_least_one = bool(cardinality >= 1) if every_text_has_one is None else every_text_has_one
         else:
             logits, competition, decision_beta = correction.logits, 0.0, self.decisions.inverse_temperature
             beta = self._learned(beta, unsupervised, correction, prevalence, cardinality)
-            at_least_one, tensors = correction.at_least_one, {**tensors, **correction.tensors()}
-        calibration = self._project(beta * logits, prevalence, cardinality, competition, ceiling)
+            at_least_one = correction.at_least_one if every_text_has_one is None else every_text_has_one
+            tensors = {**tensors, **correction.tensors()}
+        at_least_one_in_training = unsupervised.projection.at_least_one
+        calibration = self._project(
+            beta * logits, prevalence, cardinality, competition, ceiling, at_least_one=at_least_one_in_training
+        )
         sharp = decision_beta * logits
-        decision = self._project(sharp, prevalence, cardinality, competition)
+        decision = self._project(sharp, prevalence, cardinality, competition, at_least_one=at_least_one_in_training)
         if correction is not None:
             rows, truth = correction.distinct()
             decision = self.decisions.match_prediction_count(
@@ -108,7 +119,6 @@ class CalibratedFit:
             thresholds = torch.where(guessed, aimed, 0.0)
         network = CollectiveModel(
             self.data.standardizer,
-            unsupervised.messages,
             tensors={**tensors, "ceiling": ceiling, "thresholds": thresholds},
             projections={"unsupervised": unsupervised.projection, "calibration": calibration, "decision": decision},
             inverse_temperature=beta,
@@ -130,7 +140,13 @@ class CalibratedFit:
         # Few texts cannot tell how sure to be; the probabilities without them were as sure as this.
         pairs, learned = self.data.pairs, correction.inverse_temperature
         tempered = usual * unsupervised.logits
-        projection = self._project(tempered, prevalence, cardinality, self.self_training.competition)
+        projection = self._project(
+            tempered,
+            prevalence,
+            cardinality,
+            self.self_training.competition,
+            at_least_one=unsupervised.projection.at_least_one,
+        )
         expected = _std_within_labels(projection(tempered, pairs), pairs)
         doubt = self.scarce.shrinkage_texts / (self.scarce.shrinkage_texts + len(correction.rows))
         ratio = expected / _std_within_labels(learned * correction.logits, pairs)
@@ -145,8 +161,10 @@ class CalibratedFit:
             return self.decisions.expected_thresholds(margins, logits, ceiling, slope, macro_weight, pairs)
         rows, truth = correction.distinct()
         # What few texts say of how sure to be is little to go by.
-        macro_weight *= 1 + self.scarce.shrinkage_texts / len(rows)
+        macro_weight *= 1 + self.scarce.shrinkage_texts / max(len(rows), 1)
         thresholds = self.decisions.expected_thresholds(margins, logits, ceiling, slope, macro_weight, pairs)
+        if not len(rows):
+            return thresholds
         annotated = pairs.rows(rows)
         before, after = (
             decide(values, at_least_one=correction.at_least_one)
@@ -156,10 +174,25 @@ class CalibratedFit:
         return torch.zeros_like(thresholds) if is_worse else thresholds
 
     def _project(
-        self, logits: Tensor, prevalence: Tensor, cardinality: float, competition: float, ceiling: Tensor | None = None
+        self,
+        logits: Tensor,
+        prevalence: Tensor,
+        cardinality: float,
+        competition: float,
+        ceiling: Tensor | None = None,
+        *,
+        at_least_one: bool,
     ) -> CollectiveProjection:
-        steps = self.self_training.projection
-        return CollectiveProjection.fit(logits, prevalence, cardinality, competition, self.data.pairs, ceiling, steps)
+        return CollectiveProjection.fit(
+            logits,
+            prevalence,
+            cardinality,
+            competition,
+            self.data.pairs,
+            ceiling,
+            self.self_training.projection,
+            at_least_one=at_least_one,
+        )
 
 
 def _std_within_labels(logits: Tensor, pairs: Pairs) -> float:

@@ -20,6 +20,7 @@ class Correction:
     Args:
         rows: which texts are annotated.
         truth: of their pairs, whether they are true, 0 or 1.
+        known: of their pairs, whether that is known, 0 or 1; `None` where all is known.
         regression: slopes, intercepts and weights of the text.
         logits: of the training texts; of annotated ones, as predicted without having seen their labels (held out).
         at_least_one: whether a text without any label gets its best one.
@@ -30,6 +31,7 @@ class Correction:
 
     rows: Tensor
     truth: Tensor
+    known: Tensor | None
     regression: Regression
     logits: Tensor
     at_least_one: bool
@@ -37,8 +39,10 @@ class Correction:
     C: float
 
     def distinct(self) -> tuple[Tensor, Tensor]:
-        """Return the annotated rows and their truth, without repetitions."""
+        """Return the rows of which everything is known and their truth, without repetitions."""
         places = torch.from_numpy(np.unique(self.rows.numpy(), return_index=True)[1])
+        if self.known is not None:
+            places = places[self.known[places].all(dim=1)]
         return self.rows[places], self.truth[places]
 
     def tensors(self) -> dict[str, Tensor]:
@@ -95,7 +99,9 @@ class CorrectionFit:
         rows = torch.from_numpy(annotated.rows)
         projected = unsupervised.projection(unsupervised.logits, data.pairs)
         bounded = projected.clamp(-self.max_logit, self.max_logit)
-        fold = _Fold(self, data, rows, data.pairs.rows(rows).select(annotated.labels), bounded[rows])
+        pairs = data.pairs.rows(rows)
+        known = None if annotated.known is None else pairs.select(annotated.known)
+        fold = _Fold(self, data, rows, pairs.select(annotated.labels), known, bounded[rows])
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
         folds = [order[number :: self.folds] for number in range(min(self.folds, len(rows)))]
         if len(folds) == 1:
@@ -107,18 +113,19 @@ class CorrectionFit:
         regression, _ = fold.fit(torch.arange(len(rows)), C, self.final_steps)
         logits = regression.added_logits(data.inputs, data.pairs, bounded)
         logits[rows] = held_out
-        slope, _ = platt_scaling(held_out, fold.truth, self.held_out_slope_prior, self.platt_penalty)
+        every = torch.arange(len(rows))
+        slope, _ = platt_scaling(*fold.counted(held_out, every), self.held_out_slope_prior, self.platt_penalty)
         # Also labels that are no candidates: a text whose labels are unknown is not a text without any.
-        counts = torch.from_numpy(np.asarray(annotated.labels.sum(axis=1)))
-        at_least_one = bool((counts == 0).float().mean() < self.min_unlabelled_share)
-        return Correction(rows, fold.truth, regression, logits, at_least_one, float(slope), C)
+        none = annotated.labels_a_text() == 0
+        at_least_one = bool(none.mean() < self.min_unlabelled_share) if len(none) else True
+        return Correction(rows, fold.truth, known, regression, logits, at_least_one, float(slope), C)
 
     def _choose(self, fold: "_Fold", folds: list[Tensor]) -> tuple[float, Tensor]:
         """Return the C that predicts the first fold best, and the logits of all folds, each held out."""
         first = folds[0]
         tried = {C: fold.held_out(first, C) for C in self.Cs}
         losses = {
-            C: float(binary_cross_entropy_with_logits(logits, fold.truth[first], reduction="sum"))
+            C: float(binary_cross_entropy_with_logits(*fold.counted(logits, first), reduction="sum"))
             for C, logits in tried.items()
         }
         C = min(losses, key=losses.__getitem__)
@@ -137,13 +144,22 @@ class _Fold:
     data: Prepared
     rows: Tensor
     truth: Tensor
+    known: Tensor | None
     logits: Tensor
+
+    def counted(self, logits: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits of some texts beside the truth: of all their pairs, or of those that are known, (pairs, 1)."""
+        truth = self.truth[places]
+        if self.known is None:
+            return logits, truth
+        counts = self.known[places] > 0
+        return logits[counts][:, None], truth[counts][:, None]
 
     def fit(self, places: Tensor, C: float, steps: int) -> tuple[Regression, Tensor]:
         """Learn from some of them; return what was learned, and the logits of all."""
         numbers, inputs, pairs = self.numbers, self.data.pca_inputs.rows(self.rows), self.data.pairs.rows(self.rows)
         slope, intercept = platt_scaling(
-            self.logits[places], self.truth[places], numbers.slope_prior, numbers.platt_penalty
+            *self.counted(self.logits[places], places), numbers.slope_prior, numbers.platt_penalty
         )
         own = fit_logistic(
             inputs.rows(places),
@@ -155,6 +171,7 @@ class _Fold:
             scores=self.logits[places],
             slope_std=numbers.slope_std,
             pairs=pairs.rows(places),
+            known=None if self.known is None else self.known[places],
         )
         regression = Regression(own.weights, own.intercepts + intercept, own.slopes + slope)
         return regression, regression.added_logits(self.data.inputs[self.rows], pairs, self.logits)

@@ -85,6 +85,8 @@ class Decisions:
             )
             after = decisions_of(matched)
             low, high = (factor, high) if float(after.sum()) < wanted else (low, factor)
+        if not len(rows):
+            return matched
         gain = _f1_of_texts(after[rows], truth) - _f1_of_texts(before[rows], truth)
         error = float(gain.std(correction=0)) / len(rows) ** 0.5
         return exact if float(gain.mean()) < -error else matched

@@ -30,7 +30,7 @@ from bncl_pyg.training.correction import Correction, CorrectionFit
 from bncl_pyg.training.decisions import Decisions
 from bncl_pyg.training.default_model import DefaultModel
 from bncl_pyg.training.estimation import PriorEstimation
-from bncl_pyg.training.prevalence import rescale_to_sum
+from bncl_pyg.training.prevalence import estimate_cardinality, rescale_to_sum
 from bncl_pyg.training.recipe import Progress, TrainingStep
 from bncl_pyg.training.scarce import ScarcePrevalence
 from bncl_pyg.training.self_training import Prepared, SelfTrained, SelfTraining
@@ -91,7 +91,7 @@ class DefaultRecipe:
                 "These features hold neither vectors nor words of the texts: only the scores are learned from. "
                 "Featurizing the texts again adds them."
             )
-        training = _Training(self, data, seed, progress)
+        training = _Training(self, data, seed, progress, None if priors is None else priors.at_least_one)
         is_exact = priors is not None and priors.is_exact
         if annotated is None:
             if priors is None:
@@ -103,10 +103,14 @@ class DefaultRecipe:
         return training.with_estimated_prevalence(priors, annotated)
 
     def load(
-        self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: LazyGraph, priors: Priors
+        self,
+        tensors: Mapping[str, Tensor],
+        config: Mapping[str, Any],
+        graph: LazyGraph,  # noqa: ARG002 (part of `Recipe`: it was needed to train, not to predict)
+        priors: Priors,
     ) -> DefaultModel:
         """Make a saved model again; see `Recipe`."""
-        return DefaultModel.load(tensors, config, graph, priors, self.self_training.projection)
+        return DefaultModel.load(tensors, config, priors, self.self_training.projection)
 
     def draw(self, texts: int, count: int, seed: int) -> NDArray[np.int64]:
         """Draw annotated texts without replacement; see `Recipe`."""
@@ -127,8 +131,11 @@ class DefaultRecipe:
 class _Training:
     """One training by the default recipe."""
 
-    def __init__(self, recipe: DefaultRecipe, data: Prepared, seed: int, progress: Progress | None) -> None:
+    def __init__(
+        self, recipe: DefaultRecipe, data: Prepared, seed: int, progress: Progress | None, at_least_one: bool | None
+    ) -> None:
         self.recipe, self.data, self.seed, self.progress = recipe, data, seed, progress
+        self.at_least_one = at_least_one
         self.step, self.steps = 0, 1
 
     def without_annotated(self, priors: Priors) -> DefaultModel:
@@ -172,13 +179,15 @@ class _Training:
 
     def _cardinality(self, priors: Priors | None, annotated: Annotated) -> float:
         """Return κ as it is known, or as annotated texts have it."""
-        if priors is None:
-            known = Priors.from_annotations(annotated.labels).cardinality
-            assert known is not None
-            return known
-        if priors.cardinality is not None:
+        if priors is not None and priors.cardinality is not None:
             return priors.cardinality
-        return float(max(annotated.labels.nnz / len(annotated), self.recipe.scarce.least_cardinality))
+        if priors is None and not annotated.labels.nnz:
+            raise InputError("None of the annotated texts has a label, so that no cardinality can be estimated.")
+        counts = annotated.labels_a_text()
+        if not len(counts):
+            # Of no text everything is known: what is known of parts says nothing of how many labels there are.
+            return estimate_cardinality(self.data.features)
+        return float(max(counts.mean(), self.recipe.scarce.least_cardinality))
 
     def _resolve(self, priors: Priors) -> Priors:
         resolved = self.recipe.estimation.resolve(self.data, priors, self.recipe.self_training)
@@ -187,13 +196,8 @@ class _Training:
         return resolved
 
     def _self_train(self, prevalence: Tensor, cardinality: float) -> SelfTrained:
-        learned = self.recipe.self_training.fit(self.data, prevalence, cardinality)
+        learned = self.recipe.self_training.fit(self.data, prevalence, cardinality, at_least_one=self.at_least_one)
         figures = {"labels_changed_a_text": learned.change, "dispersion": learned.dispersion}
-        if learned.messages is not None:
-            friends = self.data.friends
-            figures["positive_friend_share"] = float(
-                (learned.messages.weight[friends] > 0).sum() / max(len(friends), 1)
-            )
         self._tell("self-training on scores, text and label graph", figures)
         return learned
 
@@ -216,7 +220,7 @@ class _Training:
             recipe.decisions,
             recipe.correction.max_logit,
         )
-        return last.fit(known, unsupervised, correction, guessed)
+        return last.fit(known, unsupervised, correction, guessed, self.at_least_one)
 
     def _tell(self, what: str, figures: dict[str, float]) -> None:
         self.step += 1

@@ -1,8 +1,9 @@
 """What a logit of the default recipe's model consists of.
 
-Up to the correction by annotated texts everything is a sum: the score, the words, the vector, the neighbours' messages,
-the offset of the text (competition) and that of the label (prior). A correction multiplies the sum by a slope, which
-the contributions carry with them, and adds another linear function of the same words and the same vector.
+Up to the correction by annotated texts everything is a sum: the score, the words, the vector (in both, what came along
+the label graph), the offset of the text (competition) and that of the label (prior). A correction multiplies the sum by
+a slope, which the contributions carry with them, and adds another linear function of the same words and the same
+vector.
 """
 
 from collections.abc import Iterator
@@ -80,7 +81,7 @@ class _Logit:
             pairs,
             scores,
             inputs,
-            unsupervised_logits(scores, inputs, network.messages, dict(network.named_buffers()), pairs),
+            unsupervised_logits(scores, inputs, dict(network.named_buffers()), pairs),
             network.decision_inverse_temperature,
             float(network.get_buffer("slopes")[label]) if network.is_corrected else 1.0,
         )
@@ -92,7 +93,7 @@ class _Logit:
 
     def account(self) -> Account:
         """Return all contributions, but for those that could never be there."""
-        parts = [self._start(), *self._of_text(), *self._graph(), *self._offsets()]
+        parts = [self._start(), *self._of_text(), *self._offsets()]
         return Account(tuple(parts), float(self.network.get_buffer("thresholds")[self.label]))
 
     def _start(self) -> Contribution:
@@ -147,24 +148,6 @@ class _Logit:
             meaning = "What words and vector of an average text would say, taken off."
             yield Contribution("average text", intercept, meaning)
 
-    def _graph(self) -> Iterator[Contribution]:
-        messages, names = self.network.messages, self.text.features.labels.names
-        if messages is None:
-            return
-        edges = (messages.edge_index[1] == self.label).nonzero()[:, 0]
-        sources, weights = messages.edge_index[0][edges].tolist(), messages.weight[edges].tolist()
-        signs, details = self.text.graph.neighbours(self.label), []
-        for source, weight in zip(sources, weights, strict=True):
-            place = self.text.place(source)
-            if place is None:
-                continue
-            z = float(self.scores[0, place])
-            note = f"{_relation(signs.get(source, 0), weight, names[self.label])}, score {z:+.1f}"
-            details.append(Detail(names[source], self.gain * weight * z, note))
-        value = fsum(detail.value for detail in details)
-        meaning = "What travelled along the signed label graph: the scores of friends and enemies."
-        yield Contribution("label graph", value, meaning, tuple(sorted(details, key=lambda one: -one.value)))
-
     def _offsets(self) -> Iterator[Contribution]:
         projections, decision = self.network.projections, self.network.projections["decision"]
         assert isinstance(decision, CollectiveProjection)
@@ -206,10 +189,3 @@ class _Logit:
             *(part.to(self.scores.device) for part in self._entailment()), self.inputs, self.pairs
         )
         return corrected
-
-
-def _relation(sign: int, weight: float, label: str) -> str:
-    """Return what a neighbour is to a label: weights are learned, and friends may turn out to be rivals."""
-    if sign > 0:
-        return f"friend of {label}" if weight >= 0 else f"friend of {label} and its rival"
-    return f"enemy of {label}" if weight <= 0 else f"enemy of {label} and yet an ally"

@@ -10,8 +10,7 @@ from torch import Tensor
 from bncl_pyg.errors import InputError
 from bncl_pyg.explanation import Account, ExplainedText
 from bncl_pyg.features import LSA, Features, Predictions, TextInputs, pairs_of
-from bncl_pyg.graph import LazyGraph
-from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ProjectionSteps, ScoreStandardizer, WeightedMessages
+from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ProjectionSteps, ScoreStandardizer
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.default_explanation import explain_default
 
@@ -103,7 +102,6 @@ class DefaultModel(torch.nn.Module):
         cls,
         tensors: Mapping[str, Tensor],
         config: Mapping[str, Any],
-        graph: LazyGraph,
         priors: Priors,
         steps: ProjectionSteps,
     ) -> "DefaultModel":
@@ -114,14 +112,8 @@ class DefaultModel(torch.nn.Module):
 
         words = part("lsa.")
         lsa = LSA(words["buckets"], words["idf"], words["components"].float()) if words else None
-        messages = None
-        if "messages.weight" in tensors:
-            messages = WeightedMessages(graph.message_edges(), len(priors))
-            messages.weight.data = tensors["messages.weight"]
-            messages.requires_grad_(False)
         network = CollectiveModel(
             ScoreStandardizer(**part("standardizer.")),
-            messages,
             tensors={name: tensor for name, tensor in tensors.items() if "." not in name},
             projections={
                 name: CollectiveProjection(tensors[f"projections.{name}.offsets"], **numbers, steps=steps)

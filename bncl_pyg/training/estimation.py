@@ -11,15 +11,14 @@ import torch
 from numpy.typing import NDArray
 
 from bncl_pyg.errors import InputError
+from bncl_pyg.features import Features
 from bncl_pyg.priors import WORDS, Priors
 from bncl_pyg.training.prevalence import (
     TINY,
     Shares,
-    competition_prevalence,
     competition_probabilities,
     estimate_cardinality,
-    geometric_mean,
-    named_prevalence,
+    guess_prevalence,
     rescale_to_sum,
     topk_prevalence,
 )
@@ -34,16 +33,9 @@ class PriorEstimation:
     """Every number by which priors are estimated.
 
     Args:
-        slope: how steep scores become labels, alone.
-        text_slope: the same beside the text.
-        mean_shrinkage: how far labels' mean scores are shrunk towards the common one.
-        rounds: how often the text is fitted to the labels' shares.
-        steps: of L-BFGS in each round.
-        unseen: how many of the training texts have a label that is no text's candidate.
-        floor: what a label gets, beside the texts that it is among the best labels of or named by: this share of the
+        guess_power: of λ where nothing is known; see `guess_prevalence`.
+        floor: what a label with a word gets, beside the texts that it is among the best labels of: this share of the
             average label's texts.
-        rare_share: how much the geometric mean of all guesses says of the rarest labels where nothing is known; of an
-            average label, half of that.
         max_prevalence: no label is taken to be more common than this, unless somebody said so.
         least_left: what is left of κ for labels without a number, at least, as a share of κ.
         rarest_texts: how many of the training texts have a label that is "almost unseen".
@@ -55,14 +47,8 @@ class PriorEstimation:
         reach: how far labels with the same word are told apart at most, times the root of the ratio between two words.
     """
 
-    slope: float = 5.0
-    text_slope: float = 3.5
-    mean_shrinkage: float = 0.5
-    rounds: int = 2
-    steps: int = 15
-    unseen: float = 0.5
+    guess_power: float = 1.25
     floor: float = 0.1
-    rare_share: float = 0.8
     max_prevalence: float = 0.9
     least_left: float = 0.1
     rarest_texts: float = 2.0
@@ -76,9 +62,8 @@ class PriorEstimation:
     def resolve(self, data: Prepared, priors: Priors, self_training: SelfTraining) -> Priors:
         """Return κ and λ in numbers: what is known as it is, the rest estimated.
 
-        - κ, if not given: the mean number of labels with entailment above contradiction, but at least 1 and at least
-          the sum of the λ that are given.
-        - λ, where nothing is known: see `unknown_prevalence`.
+        - κ, if not given: `estimate_cardinality`, but at least the sum of the λ that are given.
+        - λ, where nothing is known: see `guess_prevalence`.
         - λ, where a word is known: "almost unseen" is two texts of the training texts, but at least a fiftieth of what
           the average label has; and each further word so many times as common that all λ add up to κ, from 3 to 16
           times. Labels with the same word are told apart, to the power of 0.8, by the geometric mean of two estimates:
@@ -94,7 +79,7 @@ class PriorEstimation:
             cardinality = max(estimate_cardinality(data.features), known)
         estimate = topk_prevalence(data.features, cardinality, self.floor, self.max_prevalence)
         if not (has_share | has_word).all():
-            estimate = np.where(has_share | has_word, estimate, self.unknown_prevalence(data, cardinality))
+            estimate = np.where(has_share | has_word, estimate, self.unknown_prevalence(data.features, cardinality))
         left = max(cardinality - known, self.least_left * cardinality)
         if has_word.any():
             first = self._joined(priors, estimate, left, len(data.features), self.initial_trust)
@@ -107,38 +92,9 @@ class PriorEstimation:
             estimate = np.where(has_word, mixed, estimate)
         return Priors.exact(cardinality, self._joined(priors, estimate, left, len(data.features), self.trust))
 
-    def unknown_prevalence(self, data: Prepared, cardinality: float) -> Shares:
-        """Return λ where nothing is known: of common labels by competition, of rare ones more by all guesses."""
-        estimate = self.competition(data, cardinality)
-        share = self.rare_share / (1 + estimate * len(estimate) / cardinality)
-        mixed = estimate ** (1 - share) * self.all_guesses(data, estimate, cardinality) ** share
-        return rescale_to_sum(mixed, cardinality, self.max_prevalence)
-
-    def competition(self, data: Prepared, cardinality: float) -> Shares:
-        """Return `competition_prevalence` with these numbers; it tells common labels best."""
-        return competition_prevalence(
-            data.features,
-            data.pca_inputs,
-            cardinality,
-            data.C,
-            slope=self.slope,
-            text_slope=self.text_slope,
-            mean_shrinkage=self.mean_shrinkage,
-            rounds=self.rounds,
-            steps=self.steps,
-            unseen=self.unseen,
-            most=self.max_prevalence,
-        )
-
-    def all_guesses(self, data: Prepared, estimate: Shares, cardinality: float) -> Shares:
-        """Return the geometric mean of all that says, without annotated texts, which label is more common; (labels,).
-
-        Rare labels, of which there are many, are best told by all together.
-        """
-        guesses = [estimate, topk_prevalence(data.features, cardinality, self.floor, self.max_prevalence)]
-        if data.features.words is not None:
-            guesses.append(named_prevalence(data.features, cardinality, self.floor, self.max_prevalence))
-        return geometric_mean(guesses)
+    def unknown_prevalence(self, features: Features, cardinality: float) -> Shares:
+        """Return λ where nothing is known: `guess_prevalence` with these numbers."""
+        return guess_prevalence(features, cardinality, self.guess_power, self.max_prevalence)
 
     def _joined(self, priors: Priors, estimate: Shares, left: float, texts: int, trust: float) -> Shares:
         """Return the shares that are given, and what is left of κ among the others."""

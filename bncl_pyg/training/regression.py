@@ -74,6 +74,7 @@ def fit_logistic(
     scores: Tensor | None = None,
     slope_std: float = 1.0,
     pairs: Pairs | None = None,
+    known: Tensor | None = None,
 ) -> Regression:
     r"""Fit :math:`σ(base + x w_l + b_l + g_l s_l)` to targets by L-BFGS, for all labels together.
 
@@ -89,13 +90,14 @@ def fit_logistic(
         scores: s, of the same shape as the targets; none, if not given.
         slope_std: the same of slopes.
         pairs: which pairs the targets are of; all, if not given.
+        known: 1 where a target counts and 0 where nothing is known of it, of the same shape; all count, if not given.
     """
     pairs = all_pairs(targets) if pairs is None else pairs
     dimensions = inputs.rotated.shape[1]
     whole = Regression(torch.zeros(dimensions, pairs.labels), torch.zeros(pairs.labels), torch.zeros(pairs.labels))
     for block in pairs.blocks() if pairs.labels else ():
         start, rest = (base[block.labels], None) if base.dim() == 1 else (torch.zeros(len(block.counts)), base)
-        parts = [None if values is None else block.take(values) for values in (rest, scores)]
+        parts = [None if values is None else block.take(values) for values in (rest, scores, known)]
         problem = _Problem(block, inputs, block.take(targets), start, *parts)
         fitted = _minimise(problem, (1 / C, intercept_std**-2, slope_std**-2), steps)
         for target, part in zip(whole, fitted, strict=True):
@@ -114,6 +116,7 @@ class _Problem:
         start: the part of the base that all texts share, (labels,).
         base: the rest of it, of the pairs.
         scores: s, of the pairs.
+        known: whether a target counts, of the pairs.
     """
 
     block: PairBlock
@@ -122,6 +125,7 @@ class _Problem:
     start: Tensor
     base: Tensor | None
     scores: Tensor | None
+    known: Tensor | None
 
     def loss(self, at: Regression) -> tuple[Tensor, Regression]:
         """Return the cross-entropy, summed, and its gradient; some texts at a time, while they are in the cache."""
@@ -135,8 +139,11 @@ class _Problem:
                 logits += self.base[values]
             if self.scores is not None:
                 logits += self.block.broadcast_to_pairs(at.slopes) * self.scores[values]
-            total += (softplus(logits) - logits * targets).sum(dtype=total.dtype)
+            losses = softplus(logits) - logits * targets
             errors = logits.sigmoid_().sub_(targets)
+            if self.known is not None:
+                losses, errors = losses * self.known[values], errors * self.known[values]
+            total += losses.sum(dtype=total.dtype)
             self.block.add_products(inputs, errors, gradient.weights)
             gradient.intercepts.add_(self.block.sums(errors))
             if self.scores is not None:
@@ -186,6 +193,32 @@ def _minimise(problem: _Problem, penalties: tuple[float, float, float], steps: i
     fitted = current()
     weights = inputs.axes @ fitted.weights
     return Regression(weights, fitted.intercepts - inputs.centre @ weights, fitted.slopes)
+
+
+def fit_ridge(inputs: PCAInputs, targets: Tensor, C: float, pairs: Pairs) -> Tensor:
+    r"""Return weights of a linear function of the text that explains targets; (dimensions, labels).
+
+    One step of Newton's method for the penalised logistic regression, from where each label is as likely for every
+    text as its mean :math:`\bar t_l`. Along the principal axes the curvature is diagonal, so that it is one product:
+
+    .. math:: w_{dl} = \frac{\sum_i x_{id} (t_{il} - \bar t_l)}{\bar t_l (1 - \bar t_l) \sum_i x_{id}^2 + 1/C}
+
+    Args:
+        inputs: x.
+        targets: in [0, 1], of the pairs.
+        C: the inverse of the regularization, as in `fit_logistic`.
+        pairs: which pairs the targets are of.
+    """
+    share = mean_by_label(targets, pairs)
+    residuals = targets - pairs.broadcast_to_pairs(share)
+    gradient = torch.zeros(inputs.rotated.shape[1], pairs.labels)
+    for block in pairs.blocks() if pairs.labels else ():
+        values = block.take(residuals)
+        for rows, places in block.parts(inputs.rotated):
+            # A block of all labels is a view; one of candidates is added to as a whole.
+            block.add_products(inputs.rotated[rows], values[places], gradient[:, block.labels])
+    curvature = share * (1 - share) * pairs.counts / max(pairs.texts, 1)
+    return inputs.axes @ (gradient / (inputs.squares[:, None] * curvature + 1 / C))
 
 
 def mean_by_label(probabilities: Tensor, pairs: Pairs) -> Tensor:

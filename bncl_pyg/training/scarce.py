@@ -54,13 +54,10 @@ class ScarcePrevalence:
             estimation: by which it is guessed if nothing is.
         """
         if given is None:
-            estimate = estimation.competition(data, cardinality)
-            guess = estimation.all_guesses(data, estimate, cardinality)
-        else:
-            estimate = guess = given
-        shares = shrunk_prevalence(_counts(annotated), len(annotated), estimate, self.shrinkage_texts)
+            given = estimation.unknown_prevalence(data.features, cardinality)
+        shares = shrunk_prevalence(_counts(annotated), annotated.known_counts, given, self.shrinkage_texts)
         first = rescale_to_sum(shares, cardinality, estimation.max_prevalence)
-        return torch.from_numpy(guess).float(), torch.from_numpy(first).float()
+        return torch.from_numpy(given).float(), torch.from_numpy(first).float()
 
     def update(self, data: Prepared, correction: Correction, annotated: Annotated, guess: Tensor) -> Tensor:
         """Return λ as the corrected logits have it, and the annotated texts their labels; (labels,).
@@ -72,7 +69,11 @@ class ScarcePrevalence:
         """
         weight = self.shrinkage_texts
         probabilities = torch.sigmoid(correction.logits)
+        # Of candidates alone, annotated texts have labels that are no pairs: they are counted beside the others.
+        of_rows = probabilities[correction.rows] if correction.known is not None else torch.zeros(0)
         probabilities[correction.rows] = 0
+        if correction.known is not None:
+            probabilities[correction.rows] = of_rows * (1 - correction.known)
         counts = torch.from_numpy(_counts(annotated).astype(np.float32))
         shares = (data.pairs.sums(probabilities) + counts) / len(probabilities)
         learned = shares[counts == 0].sum().clamp_min(1e-6)

@@ -10,13 +10,12 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.features import LSA, Features, Pairs, TextInputs, pairs_of
 from bncl_pyg.nn import (
     CollectiveProjection,
+    LabelSmoothing,
     ProjectionSteps,
     ScoreStandardizer,
-    WeightedMessages,
     unsupervised_logits,
 )
-from bncl_pyg.training.message_weights import fit_messages
-from bncl_pyg.training.regression import PCAInputs, fit_logistic, mean_by_label
+from bncl_pyg.training.regression import PCAInputs, fit_ridge
 
 if TYPE_CHECKING:
     from bncl_pyg.graph import SignedLabelGraph
@@ -37,8 +36,7 @@ class Prepared:
         inputs: of the texts, (texts, dimensions).
         pca_inputs: the same along their principal axes.
         C: of regressions on the text.
-        edges: of the label graph, from u to v, (2, edges), if it is used.
-        friends: which of the edges join friends, (friends,).
+        smoothing: along the label graph, if it is used.
     """
 
     features: Features
@@ -49,8 +47,7 @@ class Prepared:
     inputs: Tensor
     pca_inputs: PCAInputs
     C: float
-    edges: Tensor | None
-    friends: Tensor
+    smoothing: LabelSmoothing | None
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,6 @@ class SelfTrained:
 
     Args:
         tensors: `score_weight`, `text_weights`, `text_intercepts`; see `CollectiveModel`.
-        messages: along the label graph, if it is used.
         projection: of the logits.
         logits: of the training texts, before projection.
         dispersion: the variance of how many labels the scores alone give a text, over its mean, where texts do not
@@ -68,7 +64,6 @@ class SelfTrained:
     """
 
     tensors: dict[str, Tensor]
-    messages: WeightedMessages | None
     projection: CollectiveProjection
     logits: Tensor
     dispersion: float
@@ -84,18 +79,14 @@ class SelfTraining:
         lsa_rank: into how many dimensions the words are pressed.
         lsa_weight: of the words beside the encoder's vector, which has length 1.
         lsa_min_texts: a word counts from so many texts on.
-        rounds: how often the text is fitted to the pseudo-labels; 0 leaves the scores and the graph.
-        initial_slope: how steep scores become the first probabilities.
-        score_weight: of the score, beside the text.
-        text_weight: of the text.
-        graph_weight: of the label graph.
+        rounds: how often the text is fitted to the pseudo-labels; 0 leaves the scores.
+        slope: how steep standardised scores become logits.
+        text_weight: of the text beside the score.
+        graph_texts: how many texts of its own the label graph is worth to a label; see `LabelSmoothing`.
         competition: ρ, see `CollectiveProjection`.
         text_C: C of the regression on the text, times the number of texts (the errors of pseudo-labels do not average
             out over more texts, so that the penalty must grow with them).
         max_text_C: C at most.
-        graph_C: the same for the graph.
-        text_steps: of L-BFGS on the text, in each round.
-        graph_steps: of L-BFGS on the graph.
         projection: how far projections are solved.
     """
 
@@ -104,16 +95,12 @@ class SelfTraining:
     lsa_weight: float = 2.0
     lsa_min_texts: int = 2
     rounds: int = 3
-    initial_slope: float = 3.0
-    score_weight: float = 2.0
+    slope: float = 2.5
     text_weight: float = 4.0
-    graph_weight: float = 1.0
+    graph_texts: float = 10.0
     competition: float = 0.75
     text_C: float = 500.0
     max_text_C: float = 0.2
-    graph_C: float = 20.0
-    text_steps: int = 10
-    graph_steps: int = 15
     projection: ProjectionSteps = field(default_factory=ProjectionSteps)
 
     def prepare(self, features: Features, graph: "SignedLabelGraph") -> Prepared:
@@ -128,6 +115,7 @@ class SelfTraining:
         text_inputs = TextInputs(lsa, self.lsa_weight, uses_vectors=vectors is not None)
         inputs = text_inputs(vectors, words, features.entailment)
         edges, are_friends = graph.message_edges()
+        uses_graph = "graph" in self.parts and edges.shape[1] > 0
         return Prepared(
             replace(features, vectors=vectors, words=words),
             pairs,
@@ -137,51 +125,52 @@ class SelfTraining:
             inputs,
             PCAInputs.fit(inputs),
             min(self.max_text_C, self.text_C / len(features)),
-            edges if "graph" in self.parts and edges.shape[1] else None,
-            are_friends.nonzero()[:, 0],
+            LabelSmoothing(edges, are_friends, len(features.labels)) if uses_graph else None,
         )
 
-    def fit(self, data: Prepared, prevalence: Tensor, cardinality: float) -> SelfTrained:
-        """Learn from scores, text and graph; λ is (labels,)."""
+    def fit(
+        self, data: Prepared, prevalence: Tensor, cardinality: float, *, at_least_one: bool | None = None
+    ) -> SelfTrained:
+        """Learn from scores, text and graph.
+
+        Args:
+            data: the training texts.
+            prevalence: λ, (labels,).
+            cardinality: κ.
+            at_least_one: whether every text has a label; where nobody says so, a κ of at least 1 does.
+        """
         pairs = data.pairs
-        rounds = self.rounds if data.inputs.shape[1] else 0
         tensors = {
-            "score_weight": torch.tensor(self.score_weight if rounds else self.initial_slope),
+            "score_weight": torch.tensor(self.slope),
             "text_weights": torch.zeros(data.inputs.shape[1], pairs.labels),
             "text_intercepts": torch.zeros(pairs.labels),
         }
-        logits = self.initial_slope * data.scores
-        dispersion = self._dispersion(logits, prevalence, cardinality, pairs)
-        projection, pseudo_labels = self._project(logits, prevalence, cardinality, pairs)
-        messages, change = None, 0.0
-        for turn in range(max(rounds, 1)):
-            if rounds:
-                base = torch.logit(mean_by_label(pseudo_labels, pairs))
-                text = fit_logistic(data.pca_inputs, pseudo_labels, base, data.C, steps=self.text_steps, pairs=pairs)
-                tensors["text_weights"] = self.text_weight * text.weights
-                tensors["text_intercepts"] = -tensors["text_weights"].T @ data.pca_inputs.centre
-            if data.edges is not None and turn == max(rounds, 1) - 1:
-                # Only now: learned in every round, rivalry among like labels would feed on itself.
-                messages = fit_messages(
-                    data.edges, data.scores, pseudo_labels, pairs, self.graph_C, self.graph_weight, self.graph_steps
-                )
-            with torch.no_grad():
-                logits = unsupervised_logits(data.scores, data.inputs, messages, tensors, pairs)
-            projection, probabilities = self._project(logits, prevalence, cardinality, pairs)
+
+        def project(logits: Tensor, competition: float) -> tuple[CollectiveProjection, Tensor]:
+            """Return the projection of logits, and the probabilities after it: the next round's pseudo-labels."""
+            projection = CollectiveProjection.fit(
+                logits,
+                prevalence,
+                cardinality,
+                competition,
+                pairs,
+                steps=self.projection,
+                at_least_one=cardinality >= 1 if at_least_one is None else at_least_one,
+            )
+            return projection, torch.sigmoid(projection(logits, pairs))
+
+        logits, change = self.slope * data.scores, 0.0
+        counts = project(logits, 0.0)[1].sum(dim=1)
+        dispersion = float(counts.var() / counts.mean().clamp_min(1e-6))
+        projection, pseudo_labels = project(logits, self.competition)
+        for _ in range(self.rounds if data.inputs.shape[1] else 0):
+            weights = fit_ridge(data.pca_inputs, pseudo_labels, data.C, pairs)
+            if data.smoothing is not None:
+                weights = data.smoothing(weights, pairs.texts * prevalence, self.graph_texts)
+            tensors["text_weights"] = self.text_weight * weights
+            tensors["text_intercepts"] = -tensors["text_weights"].T @ data.pca_inputs.centre
+            logits = unsupervised_logits(data.scores, data.inputs, tensors, pairs)
+            projection, probabilities = project(logits, self.competition)
             change = float((probabilities - pseudo_labels).abs().sum() / len(probabilities))
             pseudo_labels = probabilities
-        return SelfTrained(tensors, messages, projection, logits, dispersion, change)
-
-    def _project(
-        self, logits: Tensor, prevalence: Tensor, cardinality: float, pairs: Pairs
-    ) -> tuple[CollectiveProjection, Tensor]:
-        """Return the projection of logits, and the probabilities after it: the next round's pseudo-labels."""
-        projection = CollectiveProjection.fit(
-            logits, prevalence, cardinality, self.competition, pairs, steps=self.projection
-        )
-        return projection, torch.sigmoid(projection(logits, pairs))
-
-    def _dispersion(self, logits: Tensor, prevalence: Tensor, cardinality: float, pairs: Pairs) -> float:
-        independent = CollectiveProjection.fit(logits, prevalence, cardinality, 0.0, pairs, steps=self.projection)
-        counts = torch.sigmoid(independent(logits, pairs)).sum(dim=1)
-        return float(counts.var() / counts.mean().clamp_min(1e-6))
+        return SelfTrained(tensors, projection, logits, dispersion, change)

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from bncl_pyg.features import AllPairs, Candidates
-from bncl_pyg.features.pairs import BLOCK_LABELS, Routes
-from bncl_pyg.nn import CollectiveProjection, ScoreStandardizer, SignedMessages
+from bncl_pyg.features.pairs import BLOCK_LABELS
+from bncl_pyg.nn import CollectiveProjection, ScoreStandardizer
 from bncl_pyg.training import PCAInputs, fit_logistic
 
 TEXTS, LABELS, WIDTH = 60, 9, 4
@@ -48,25 +48,6 @@ def test_what_is_true_of_other_labels_is_left_out() -> None:
     pairs = some()
     truth = torch.rand(TEXTS, LABELS) > 0.5
     assert torch.equal(pairs.select(csr_array(truth.numpy())), truth.gather(1, pairs.candidates).float())
-
-
-def test_messages_go_from_candidate_to_candidate() -> None:
-    edges = torch.tensor([[1, 2, 0, 5, 7, 3], [0, 0, 1, 2, 2, 8]])
-    layer = SignedMessages(edges, LABELS)
-    weight = torch.randn(6, requires_grad=True)
-    pairs = some(3)
-    states = torch.randn(TEXTS, WIDTH)
-    messages = layer(states, weight, pairs)
-    expected = layer(whole(states, pairs), weight).gather(1, pairs.candidates)
-    assert torch.allclose(messages, expected, atol=1e-5)
-    of_messages, of_expected = (torch.autograd.grad(one.square().sum(), weight)[0] for one in (messages, expected))
-    assert torch.allclose(of_messages, of_expected, atol=1e-4)
-
-
-def test_routes_do_not_depend_on_how_many_texts_are_looked_at_at_once() -> None:
-    edges = torch.tensor([[1, 2, 0, 5, 7, 3], [0, 0, 1, 2, 2, 8]])
-    at_once, few = (Routes.between(some(), edges, texts_at_once=count) for count in (4096, 7))
-    assert all(torch.equal(getattr(at_once, name), getattr(few, name)) for name in ("sources", "targets", "edges"))
 
 
 def test_with_every_label_a_candidate_all_is_as_with_all_pairs() -> None:

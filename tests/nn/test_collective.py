@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.features import Candidates
-from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreStandardizer, SignedMessages, decide
+from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreStandardizer, decide
 
 
 def test_scores_are_standardised_label_by_label() -> None:
@@ -57,8 +57,6 @@ def scores() -> tuple[Tensor, Tensor, Tensor]:
 
 def make(scores: tuple[Tensor, Tensor, Tensor], *, corrected: bool) -> CollectiveModel:
     draw = torch.Generator().manual_seed(2)
-    messages = SignedMessages(torch.tensor([[1, 0, 3], [0, 1, 2]]), LABELS)
-    messages.weight.data = torch.tensor([0.5, -0.3, 1.0])
     tensors = {
         "score_weight": torch.tensor(2.0),
         "text_weights": torch.randn(DIMENSIONS, LABELS, generator=draw),
@@ -74,7 +72,6 @@ def make(scores: tuple[Tensor, Tensor, Tensor], *, corrected: bool) -> Collectiv
     offsets = torch.randn(3, LABELS, generator=draw)
     return CollectiveModel(
         ScoreStandardizer.fit(*scores[:2]),
-        messages.requires_grad_(False),
         tensors=tensors,
         projections={name: CollectiveProjection(row, 1.2, 0.5) for name, row in zip(names, offsets, strict=True)},
         inverse_temperature=0.4,
@@ -88,8 +85,7 @@ def make(scores: tuple[Tensor, Tensor, Tensor], *, corrected: bool) -> Collectiv
 def test_logits_are_those_of_the_formulas(scores: tuple[Tensor, Tensor, Tensor], corrected: bool) -> None:
     model, inputs = make(scores, corrected=corrected), scores[2]
     z = model.standardizer(*scores[:2])
-    sent = torch.stack([0.5 * z[:, 1], -0.3 * z[:, 0], z[:, 3], 0 * z[:, 3]], dim=1)
-    expected = 2 * z + inputs @ model.get_buffer("text_weights") + model.get_buffer("text_intercepts") + sent
+    expected = 2 * z + inputs @ model.get_buffer("text_weights") + model.get_buffer("text_intercepts")
     assert model.is_corrected == corrected
     if corrected:
         bounded = model.projections["unsupervised"](expected).clamp(-1, 1)

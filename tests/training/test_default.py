@@ -332,3 +332,22 @@ def test_a_model_moves_as_a_whole(
     assert {tensor.device.type for tensor in tensors_in(model)} == {"cpu"}
     model.to("meta")
     assert {tensor.device.type for tensor in tensors_in(model)} == {"meta"}
+
+
+@pytest.mark.parametrize("known_priors", [True, False])
+def test_of_texts_annotated_in_part_nothing_else_is_learned(world: World, known_priors: bool) -> None:
+    priors, whole = world.priors if known_priors else None, world.annotated(200)
+    known = np.zeros(whole.labels.shape, dtype=bool)
+    known[:, :4] = True
+    known[:20] = True
+    truth = whole.labels.toarray() & known
+    partly = fit(world, priors, Annotated(whole.rows, csr_array(truth), csr_array(known)))
+    as_if_none = fit(world, priors, Annotated(whole.rows, csr_array(truth)))
+    labels = slice(4, None)
+    given, wrong = (world.decisions(model)[:, labels].sum() for model in (partly, as_if_none))
+    # Who takes what is not known for "has not" gives these labels to fewer texts.
+    assert given > wrong
+    assert world.metrics(partly).miF1 > world.metrics(as_if_none).miF1
+    everything = Annotated(whole.rows, whole.labels, csr_array(np.ones_like(known)))
+    same, usual = (world.probabilities(fit(world, priors, one)) for one in (everything, whole))
+    assert np.allclose(same, usual, atol=1e-3)

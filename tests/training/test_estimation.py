@@ -9,10 +9,10 @@ import torch
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.features import Features, word_counts
+from bncl_pyg.features import Features
 from bncl_pyg.priors import Prevalence, Priors
 from bncl_pyg.training import PriorEstimation, SelfTraining, estimate_cardinality
-from bncl_pyg.training.prevalence import named_prevalence, rescale_to_sum, shrunk_prevalence, topk_prevalence
+from bncl_pyg.training.prevalence import guess_prevalence, rescale_to_sum, shrunk_prevalence, topk_prevalence
 from bncl_pyg.training.self_training import Prepared
 from tests.training.world import World
 
@@ -49,7 +49,7 @@ def test_what_is_known_is_kept_and_the_rest_adds_up(resolve: Callable[..., Prior
 
 def test_the_cardinality_is_at_least_one_and_what_is_given(world: World, resolve: Callable[..., Priors]) -> None:
     counted = estimate_cardinality(world.train)
-    assert counted == pytest.approx(max(1, float(world.train.zero_shot().sum()) / 900))
+    assert counted == pytest.approx(max(1, (float(world.train.zero_shot().sum()) / 900) ** 0.5))
     assert resolve(None, *[None] * 8).cardinality == counted
     assert resolve(None, *[0.9] * 7, None).cardinality == pytest.approx(6.3)
     silent = replace(world.train, entailment=0.1 * world.train.entailment)
@@ -86,11 +86,11 @@ def test_labels_with_the_same_word_are_told_apart_within_reach(data: Prepared) -
 
 def test_prevalence_from_scores_and_from_few_texts(world: World, data: Prepared) -> None:
     assert world.priors.cardinality is not None
-    estimate = ESTIMATION.competition(data, world.priors.cardinality)
+    estimate = ESTIMATION.unknown_prevalence(data.features, world.priors.cardinality)
     assert estimate.sum() == pytest.approx(world.priors.cardinality)
     assert (estimate > 0).all()
-    few = shrunk_prevalence(np.array([3, 1, 0, 0, 0, 0, 0, 0]), 4, estimate, 50)
-    many = shrunk_prevalence(np.array([3000, 1000, 0, 0, 0, 0, 0, 0]), 4000, estimate, 50)
+    few = shrunk_prevalence(np.array([3, 1, 0, 0, 0, 0, 0, 0]), np.full(8, 4), estimate, 50)
+    many = shrunk_prevalence(np.array([3000, 1000, 0, 0, 0, 0, 0, 0]), np.full(8, 4000), estimate, 50)
     assert few[0] < many[0] == pytest.approx(0.75, abs=0.02)
     assert few[2] > 10 * many[2] > 0
 
@@ -108,39 +108,26 @@ def test_a_label_is_as_common_as_it_is_among_the_best_and_a_little_more() -> Non
     assert topk_prevalence(sparse, 1.5, FLOOR, MOST) == pytest.approx(of_few)
 
 
-def test_a_label_is_as_common_as_the_rarest_word_of_its_name_or_description() -> None:
-    texts = ["Corn prices", "the corn", "the Fed meets", "fed chair", "the end", "wheat"]
-    names, descriptions = ("corn", "FED-chair", "m1", "wheat", "??"), ("the corn", "Fed", "money supply", "wheat", "--")
-    scores = torch.full((6, 5), 0.5)
-    ids = tuple(str(place) for place in range(6))
-    features = Features(ids, LabelSet(names, descriptions), scores, scores, words=word_counts(texts))
-    # 'chair' is rarer than 'fed', but its description is only 'Fed'; of the last label there is no word to look for.
-    expected = np.array([2, 2, 0, 1, 0]) / 6 + 0.1 * 1.0 / 5
-    assert named_prevalence(features, 1.0, FLOOR, MOST) == pytest.approx(rescale_to_sum(expected, 1.0, MOST))
-
-
-def test_all_guesses_count_alike(world: World, data: Prepared) -> None:
-    estimate = np.full(8, 0.1)
-    by_score, by_name = (guess(world.train, 1.2, FLOOR, MOST) for guess in (topk_prevalence, named_prevalence))
-    assert ESTIMATION.all_guesses(data, estimate, 1.2) == pytest.approx((by_score * 0.1 * by_name) ** (1 / 3))
-    silent = replace(data, features=replace(world.train, words=None))
-    assert ESTIMATION.all_guesses(silent, estimate, 1.2) == pytest.approx((by_score * 0.1) ** 0.5)
-
-
-def test_where_nothing_is_known_names_speak_for_rare_labels_and_hardly_for_common_ones(data: Prepared) -> None:
-    estimate, resolved = ESTIMATION.competition(data, 1.2), ESTIMATION.unknown_prevalence(data, 1.2)
-    guess = ESTIMATION.all_guesses(data, estimate, 1.2)
-    assert resolved.sum() == pytest.approx(1.2)
-    # Up to what scaling does to all of them alike.
-    moved = np.log(resolved / estimate) - 0.8 / (1 + estimate * 8 / 1.2) * np.log(guess / estimate)
-    assert moved == pytest.approx([moved[0]] * 8)
+def test_a_guess_counts_the_best_labels_by_two_scores() -> None:
+    labels = LabelSet(("a", "b", "c"), ("a", "b", "c"))
+    q = torch.tensor([[0.9, 0.5, 0.1], [0.8, 0.1, 0.1], [0.8, 0.7, 0.1], [0.6, 0.1, 0.5]])
+    features = Features(("1", "2", "3", "4"), labels, q, 1 - q)
+    odds = torch.log(q / (1 - q))
+    centred = odds - odds.mean(dim=0) / 2
+    counts = [np.bincount(values.argmax(dim=1).numpy(), minlength=3) + 0.5 for values in (q, centred)]
+    assert counts[0].tolist() != counts[1].tolist()
+    expected = rescale_to_sum((counts[0] * counts[1]) ** 0.75, 1.0, MOST)
+    assert guess_prevalence(features, 1.0, 1.5, MOST) == pytest.approx(expected, rel=1e-3)
+    # Below one label a text, one each is counted, and fewer are told.
+    assert guess_prevalence(features, 0.5, 1.5, MOST) == pytest.approx(expected / 2, rel=1e-3)
+    steeper = guess_prevalence(features, 1.0, 3.0, MOST)
+    assert steeper.max() / steeper.min() > expected.max() / expected.min()
 
 
 def test_labels_that_are_nobodys_candidates_are_rare_but_not_impossible(world: World) -> None:
     best = torch.zeros(len(world.train), 1, dtype=torch.int64)
     scores = {name: getattr(world.train, name)[:, :1] for name in ("entailment", "contradiction")}
-    alone = SelfTraining().prepare(replace(world.train, candidates=best, **scores), world.graph)
-    estimate = ESTIMATION.competition(alone, 1.0)
+    estimate = ESTIMATION.unknown_prevalence(replace(world.train, candidates=best, **scores), 1.0)
     assert (estimate > 0).all()
     assert estimate[0] > 20 * estimate[1]
 
@@ -159,12 +146,8 @@ def test_shares_add_up_where_some_are_full(total: float) -> None:
 
 
 CHANGES = {
-    "slope": 1.0,
-    "text_slope": 1.0,
-    "rounds": 0,
-    "steps": 1,
+    "guess_power": 1.0,
     "floor": 1.0,
-    "rare_share": 0.0,
     "max_prevalence": 0.2,
     "least_left": 0.5,
     "rarest_texts": 40.0,

@@ -107,7 +107,7 @@ def test_rough_priors_train_the_papers_network(
 
 
 def test_its_own_estimation_counts(graph: SignedLabelGraph, features: Features) -> None:
-    other = replace(QUICK, estimation=PriorEstimation(rare_share=0.0, slope=1.0))
+    other = replace(QUICK, estimation=PriorEstimation(guess_power=2.0))
     usual, changed = (recipe.fit(features, graph, Priors(1.5, (None,) * 6)).priors for recipe in (QUICK, other))
     assert usual.shares.tolist() != pytest.approx(changed.shares.tolist())
 

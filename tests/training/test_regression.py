@@ -4,9 +4,9 @@ import torch
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from bncl_pyg.features import AllPairs
+from bncl_pyg.features import AllPairs, Candidates, all_pairs
 from bncl_pyg.training import PCAInputs, fit_logistic
-from bncl_pyg.training.regression import platt_scaling
+from bncl_pyg.training.regression import fit_ridge, platt_scaling
 
 
 @pytest.fixture
@@ -90,3 +90,30 @@ def test_a_line_never_falls_and_stays_near_what_is_usual_where_there_is_little_t
     slope, intercept = platt_scaling(torch.tensor([[0.1]]), torch.tensor([[1.0]]), 0.5, 4.0)
     assert float(slope) == pytest.approx(0.5, abs=0.05)
     assert float(intercept) == pytest.approx(0.0, abs=0.15)
+
+
+def test_the_ridge_is_one_step_of_newtons_method(data: tuple[torch.Tensor, torch.Tensor]) -> None:
+    inputs, targets = data
+    pca, pairs = PCAInputs.fit(inputs), all_pairs(targets)
+    centred, share = inputs - inputs.mean(dim=0), targets.mean(dim=0)
+    fitted = fit_ridge(pca, targets, 0.7, pairs)
+    for label in range(targets.shape[1]):
+        curvature = share[label] * (1 - share[label]) * centred.T @ centred + torch.eye(inputs.shape[1]) / 0.7
+        expected = torch.linalg.solve(curvature, centred.T @ (targets[:, label] - share[label]))
+        assert torch.allclose(fitted[:, label], expected, atol=1e-4)
+    every = Candidates(torch.arange(targets.shape[1]).expand(targets.shape), targets.shape[1])
+    assert torch.allclose(fit_ridge(pca, targets, 0.7, every), fitted, atol=1e-4)
+
+
+def test_what_is_not_known_is_not_learned(data: tuple[torch.Tensor, torch.Tensor]) -> None:
+    inputs, targets = data
+    known = torch.ones_like(targets)
+    known[::2] = 0
+    other = torch.where(known > 0, targets, 1 - targets)
+    one, two = (
+        fit_logistic(PCAInputs.fit(inputs), of, torch.zeros(targets.shape[1]), 1.0, steps=30, known=known)
+        for of in (targets, other)
+    )
+    assert torch.allclose(one.weights, two.weights, atol=2e-2)
+    whole = fit_logistic(PCAInputs.fit(inputs), other, torch.zeros(targets.shape[1]), 1.0, steps=30)
+    assert not torch.allclose(one.weights, whole.weights, atol=0.1)

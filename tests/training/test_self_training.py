@@ -32,14 +32,38 @@ def test_projected_logits_meet_the_prevalence(world: World) -> None:
 
 def test_each_part_adds_to_the_scores(world: World) -> None:
     data, prevalence, cardinality = prepared(world)
-    alone = SelfTraining(rounds=0).fit(replace(data, edges=None), prevalence, cardinality)
-    assert alone.messages is None
+    alone = SelfTraining(rounds=0).fit(data, prevalence, cardinality)
     assert not alone.tensors["text_weights"].any()
-    assert torch.equal(alone.logits, 3.0 * data.scores)
+    assert torch.equal(alone.logits, 2.5 * data.scores)
     whole = SelfTraining().fit(data, prevalence, cardinality)
-    assert whole.messages is not None
-    assert bool(whole.messages.weight.any())
     assert accuracy(world, whole) > accuracy(world, alone) + 0.02
+    without_graph = SelfTraining().fit(replace(data, smoothing=None), prevalence, cardinality)
+    assert not torch.equal(without_graph.tensors["text_weights"], whole.tensors["text_weights"])
+
+
+def test_the_graph_moves_rare_labels_most(world: World) -> None:
+    data, prevalence, cardinality = prepared(world)
+    weights = [
+        SelfTraining(rounds=1).fit(one, prevalence, cardinality).tensors["text_weights"]
+        for one in (data, replace(data, smoothing=None))
+    ]
+    moved = (weights[0] - weights[1]).norm(dim=0) / weights[1].norm(dim=0)
+    assert float(moved[prevalence.argmin()]) > 2 * float(moved[prevalence.argmax()])
+
+
+def test_where_texts_may_have_none_those_that_no_label_fits_get_none(world: World) -> None:
+    data, prevalence, _ = prepared(world)
+    few = prevalence / 3
+    rows = world.annotations.toarray().any(axis=1)
+
+    def given(at_least_one: bool) -> Tensor:
+        learned = SelfTraining().fit(data, few, float(few.sum()), at_least_one=at_least_one)
+        return torch.sigmoid(learned.projection(learned.logits, data.pairs)).sum(dim=1)
+
+    assert rows.all()
+    # As many labels in all, in fewer texts.
+    assert float(given(False).sum()) == pytest.approx(float(given(True).sum()), rel=0.15)
+    assert float((given(False) < 0.1).float().mean()) > float((given(True) < 0.1).float().mean())
 
 
 def test_the_last_round_changes_less_than_the_first(world: World) -> None:
@@ -68,10 +92,10 @@ def test_the_penalty_grows_with_the_texts(world: World) -> None:
 def test_what_a_recipe_leaves_out_is_not_looked_at(world: World) -> None:
     whole = SelfTraining().prepare(world.train, world.graph)
     assert whole.inputs.shape[1] > 24
-    assert whole.edges is not None
+    assert whole.smoothing is not None
     bare = SelfTraining(parts=()).prepare(world.train, world.graph)
     assert bare.inputs.shape == (900, 0)
-    assert bare.edges is bare.features.vectors is bare.features.words is None
+    assert bare.smoothing is bare.features.vectors is bare.features.words is None
     assert SelfTraining(parts=("vectors",)).prepare(world.train, world.graph).inputs.shape == (900, 24)
     assert SelfTraining(parts=("words",), lsa_rank=10).prepare(world.train, world.graph).inputs.shape == (900, 10)
 
@@ -90,16 +114,12 @@ def usual(world: World) -> DefaultModel:
     "changes",
     [
         {"rounds": 1},
-        {"initial_slope": 2.0},
-        {"score_weight": 1.0},
+        {"slope": 1.0},
         {"text_weight": 2.0},
-        {"graph_weight": 0.2},
+        {"graph_texts": 100.0},
         {"competition": 0.2},
         {"text_C": 50.0},
         {"max_text_C": 0.02},
-        {"graph_C": 2.0},
-        {"text_steps": 3},
-        {"graph_steps": 2},
         {"lsa_rank": 5},
         {"lsa_weight": 0.5},
         {"lsa_min_texts": 200},
