@@ -224,7 +224,7 @@ def as_markdown(content: dict[str, Any]) -> str:
         "which is comparable between rows with the same seeds only. The default is to be the one of ours with the "
         f"largest; it is now `{DEFAULT}`. *won*: at how many of {_listed(COMPARED)} texts "
         "the mean is above that of texts by chance; the number after ± is the standard error of that difference. "
-        "The default was picked among some eighteen variants that were tried on cuts of these same training splits, with "
+        "The default was picked among some eighteen variants that were tried on cuts of these training splits, with "
         "an earlier form of the recipe: its lead is that of a selected one.\n",
         f"Strategies of other libraries, with the same model: {foreign or 'none was installed'}. What they choose is "
         "theirs, what is learned from it is our default recipe.\n",
