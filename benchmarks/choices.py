@@ -3,8 +3,8 @@
     BNCL_DATA=folder BNCL_FEATURES=folder python -m benchmarks.choices [--datasets reuters21578,stackex-cooking]
 
 The second folder holds a feature store of the scorer `strong` for each set, `NAME-train`. Training texts alone: a fifth
-is held out, of the rest up to `TEXTS` are trained on; no test text is read. Each training is saved when it is done; a run
-that is stopped goes on.
+is held out, of the rest up to `TEXTS` are trained on; no test text is read. Each training is saved when it is done; a
+run that is stopped goes on.
 """
 
 import time
@@ -126,7 +126,8 @@ def perform(data: Path, stores: Path, job: Job) -> dict[str, Any]:
         recipe = replace(recipe, self_training=replace(recipe.self_training, parts=("vectors", "words")))
     elif job.what != "usual":
         value = int(job.value) if job.what in ("rounds", "lsa_rank") else job.value
-        recipe = replace(recipe, self_training=replace(recipe.self_training, **{job.what: value}))
+        changed: dict[str, Any] = {job.what: value}
+        recipe = replace(recipe, self_training=replace(recipe.self_training, **changed))
     torch.manual_seed(0)
     began = time.perf_counter()
     model = recipe.fit(train, build_graph(train.labels), priors)
@@ -149,10 +150,10 @@ def as_markdown(content: dict[str, Any]) -> str:
     lines = [
         "# The default recipe's numbers and their neighbours, on training texts\n",
         f"Scorer `strong`. A fifth of each training split is held out, of the rest up to {TEXTS} texts are trained on, "
-        "without annotation; no test text was read. With known priors, one number changed at a time; `graph_texts` 0 is "
-        "without the label graph, 1000 lets all labels listen to it alike. `guess_power`: nothing is known. *A third*: "
-        "only a third of the labels are there, drawn, and texts with none of them stay: priors that say so, priors that "
-        "say that every text has one, and nothing but that texts may have none (`auto`).\n",
+        "without annotation; no test text was read. With known priors, one number changed at a time; `graph_texts` 0 "
+        "is without the label graph, 1000 lets all labels listen to it alike. `guess_power`: nothing is known. *A "
+        "third*: only a third of the labels are there, drawn, and texts with none of them stay: priors that say so, "
+        "priors that say that every text has one, and nothing but that texts may have none (`auto`).\n",
     ]
     for name in DATASETS:
         rows = [
