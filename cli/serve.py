@@ -1,5 +1,8 @@
 """`bncl serve`."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -42,8 +45,6 @@ def serve(
     It ends by Ctrl-C, after it has finished what it took. The log goes to standard error, as lines of JSON without any
     text.
     """
-    import logging
-
     from bncl_pyg.corpus import Columns, TextTable
     from bncl_pyg.errors import InputError
     from bncl_pyg.persistence import local_folder, read_manifest
@@ -66,14 +67,25 @@ def serve(
     from bncl_pyg.serve import JsonLines
     from bncl_pyg.serve import serve as start
 
-    for name in ("bncl_pyg", "uvicorn.error"):
-        handler = logging.StreamHandler()
-        handler.setFormatter(JsonLines())
-        logging.getLogger(name).handlers = [handler]
-        logging.getLogger(name).propagate = False
-
     def tell(url: str) -> None:
         asks = " It asks for the token." if token is not None else ""
         typer.echo(f"{url}: open it in a browser; {url}/docs says what can be asked.{asks} Ctrl-C ends it.")
 
-    start(model, options, ready=tell)
+    with _json_logs(JsonLines()):
+        start(model, options, ready=tell)
+
+
+@contextmanager
+def _json_logs(lines: logging.Formatter) -> Iterator[None]:
+    """Write what the server logs as JSON, a line each, for as long as it runs."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(lines)
+    logs = [logging.getLogger(name) for name in ("bncl_pyg", "uvicorn.error")]
+    before = [(log.handlers, log.propagate) for log in logs]
+    for log in logs:
+        log.handlers, log.propagate = [handler], False
+    try:
+        yield
+    finally:
+        for log, (handlers, propagate) in zip(logs, before, strict=True):
+            log.handlers, log.propagate = handlers, propagate
