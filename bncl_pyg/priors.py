@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 WORDS = ("almost unseen", "uncommon", "standard", "common")
 """How common a label is, in words, the rarest first; which shares they stand for, training/estimation.py resolves."""
-KEYS = ("cardinality", "prevalence", "at_least_one")
+KEYS = ("cardinality", "prevalence", "at_least_one", "precision")
 """What a file of priors may say."""
 DISAGREEMENT = 0.2
 """The relative difference between Σλ and κ from which a warning is logged: both count the labels of a text."""
@@ -135,7 +135,7 @@ class Priors:
 
         A label that is not named is one of which nothing is known. Where all are numbers and only the cardinality is
         missing, it is their sum. `"at_least_one": true` says that every text has a label, `false` that many may have
-        none.
+        none. `"precision": "factor 2"` says that every number may be off by a factor of 2: it stands for an interval.
         """
         content = read_json(path)
         for key in content:
@@ -152,6 +152,8 @@ class Priors:
             if not isinstance(content["prevalence"], dict):
                 raise InputError(f"{path}: 'prevalence' must be an object from label to number, interval or word.")
             prevalence = _by_name(content["prevalence"], labels, f"{path}, 'prevalence'", f"{path}: the prevalence of")
+        if "precision" in content:
+            prevalence = _as_intervals(prevalence, _factor(content["precision"], path))
         if "cardinality" in content:
             cardinality = _checked_cardinality(content["cardinality"], f"{path}: 'cardinality'", len(labels))
         return _completed(cardinality, prevalence, str(path), at_least_one)
@@ -186,10 +188,15 @@ class Priors:
         """Of which labels a number or an interval is known; boolean, (labels,)."""
         return ~np.isnan(self.shares)
 
+    @cached_property
+    def stds(self) -> NDArray[np.float64]:
+        """How far λ may be off, in logarithms: a number not, an interval half its width; NaN elsewhere; (labels,)."""
+        return np.array([_std(value) for value in self.prevalence], dtype=np.float64)
+
     @property
     def is_exact(self) -> bool:
-        """Whether κ is known and, of every label, a number or an interval: there is nothing to estimate."""
-        return self.cardinality is not None and bool(self.has_share.all())
+        """Whether κ is known and, of every label, a number: there is nothing to estimate."""
+        return self.cardinality is not None and bool((self.stds == 0).all())
 
     @property
     def knows_labels(self) -> bool:
@@ -216,12 +223,39 @@ class Priors:
             log.warning(sentence)
 
 
+def _factor(value: Any, path: Path) -> float:
+    """Return the factor of "factor 2"."""
+    words = value.split() if isinstance(value, str) else []
+    try:
+        factor = float(words[1]) if len(words) == 2 and words[0] == "factor" else math.nan
+    except ValueError:
+        factor = math.nan
+    if not (math.isfinite(factor) and factor >= 1):
+        raise InputError(f"{path}: 'precision' must be \"factor\" and a number of at least 1, but is {value!r}.")
+    return factor
+
+
+def _as_intervals(prevalence: tuple[Prevalence, ...], factor: float) -> tuple[Prevalence, ...]:
+    """Return intervals in the place of numbers, from a share over the factor to the share times it."""
+    return tuple(
+        (value / factor, min(value * factor, 1.0)) if isinstance(value, float) and factor > 1 else value
+        for value in prevalence
+    )
+
+
 def _share(value: Prevalence) -> float:
     if isinstance(value, tuple):
         low, high = value
         # An interval from 0 has no geometric middle but 0, which would say "never".
         return math.sqrt(low * high) if low > 0 else high / 2
     return math.nan if value is None or isinstance(value, str) else value
+
+
+def _std(value: Prevalence) -> float:
+    if isinstance(value, tuple):
+        low, high = value
+        return math.log(high / low) / 2 if low > 0 else math.log(2) if high > 0 else 0.0
+    return math.nan if value is None or isinstance(value, str) else 0.0
 
 
 def _completed(

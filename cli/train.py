@@ -1,5 +1,6 @@
 """`bncl train`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -58,6 +59,21 @@ def train(
             help="The best we know; the paper, as it can be trained; its printed formulas alone; its authors' code."
         ),
     ] = "default",
+    aim: Annotated[
+        Literal["f1", "prevalence"] | None,
+        typer.Option(
+            help="For default: whether labels are given so that F1 is expected to be high, or about as often as the "
+            "priors say; if left out, f1."
+        ),
+    ] = None,
+    at_least_one: Annotated[
+        bool | None,
+        typer.Option(
+            "--at-least-one/--or-none",
+            help="Whether every text has a label, or may have none. If left out, the priors say so, or the annotated "
+            "texts, else a cardinality of at least 1.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="For all but default: passes over the texts, if not 30.")
@@ -96,6 +112,8 @@ def train(
         read_manifest(graph, "graph", check_files=False)
     labels = LabelSet.read(features / "labels.jsonl")
     known = None if given_priors is None else Priors.read(given_priors, labels)
+    if at_least_one is not None:
+        known = replace(Priors.nothing(len(labels)) if known is None else known, at_least_one=at_least_one)
     columns = Columns.of(text, identifier, labels_column)
     corpus = None
     if annotated is not None:
@@ -107,7 +125,7 @@ def train(
     from bncl_pyg.training import Annotated as AnnotatedTexts
     from bncl_pyg.training import find_recipe
 
-    given = {"epochs": epochs, "sharpness": sharpness}
+    given = {"epochs": epochs, "sharpness": sharpness, "aim": aim}
     chosen = find_recipe(recipe, **{name: value for name, value in given.items() if value is not None})
     loaded = read_features(features)
     texts = None

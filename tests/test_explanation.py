@@ -64,8 +64,13 @@ def test_without_annotated_texts_contributions_add_up_to_the_logit(world: World)
     explained = check_sums(fitted(world, world.priors), world.test)
     names = ["start score", "words", "vector", "average text", "competition", "prior"]
     assert [part.name for part in explained[0].contributions] == names
-    assert all(why.threshold == 0 for why in explained)
+    assert any(why.threshold != 0 for why in explained)
     assert all(any(why[name].value != 0 for why in explained) for name in names)
+
+
+def test_decisions_as_common_as_the_priors_say_have_no_threshold(world: World) -> None:
+    explained = check_sums(fitted(world, world.priors, recipe=DefaultRecipe(aim="prevalence")), world.test)
+    assert all(why.threshold == 0 for why in explained)
 
 
 def test_with_annotated_texts_contributions_add_up_to_the_logit(world: World) -> None:

@@ -137,13 +137,29 @@ def test_the_cardinality_is_the_sum_where_all_prevalences_are_numbers(write: Wri
         assert Priors.of(labels, {**numbers, "gold": rough}).cardinality is None
 
 
+def test_numbers_that_may_be_off_by_a_factor_are_intervals(tmp_path: Path) -> None:
+    labels = LabelSet(("a", "b", "c"), ("a", "b", "c"))
+    file = tmp_path / "priors.json"
+    shares = {"a": 0.2, "b": 0.8, "c": "common"}
+    file.write_text(json.dumps({"cardinality": 1.2, "prevalence": shares, "precision": "factor 2"}))
+    read = Priors.read(file, labels)
+    assert read.prevalence == ((0.1, 0.4), (0.4, 1.0), "common")
+    for wrong in ("2", 2, "factor", "factor x", "factor 0.5", "factor nan"):
+        file.write_text(json.dumps({"prevalence": shares, "precision": wrong}))
+        with pytest.raises(InputError, match="'precision' must be \"factor\" and a number of at least 1, but is"):
+            Priors.read(file, labels)
+
+
 def test_an_interval_counts_as_its_geometric_middle() -> None:
     priors = Priors(1.0, ((0.04, 0.25), (0.3, 0.3), (0.0, 0.2), "common"))
     assert priors.shares[:3].tolist() == pytest.approx([0.1, 0.3, 0.1])
     assert math.isnan(priors.shares[3])
     assert priors.has_share.tolist() == [True, True, True, False]
     assert priors.words.tolist() == [-1, -1, -1, 3]
-    assert Priors(1.0, priors.prevalence[:3]).is_exact
+    assert priors.stds[:3].tolist() == pytest.approx([math.log(2.5), 0.0, math.log(2)])
+    assert math.isnan(priors.stds[3])
+    assert not Priors(1.0, priors.prevalence[:3]).is_exact
+    assert Priors(1.0, (0.5, (0.3, 0.3), 0.2)).is_exact
 
 
 def test_bounds_hold_without_a_file_too() -> None:

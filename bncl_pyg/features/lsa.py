@@ -7,6 +7,8 @@ from torch import Tensor
 
 ITERATIONS = 3
 """Power iterations of the randomised SVD, a tolerance of the solver."""
+MIN_TEXTS = 2
+"""A word of a single text says nothing of any other."""
 
 
 class LSA(torch.nn.Module):
@@ -32,20 +34,19 @@ class LSA(torch.nn.Module):
         self.components: Tensor
 
     @classmethod
-    def fit(cls, counts: csr_array, rank: int, min_texts: int) -> "LSA | None":
+    def fit(cls, counts: csr_array, rank: int) -> "LSA | None":
         """Find the main axes of texts; `None` where there are too few texts or words for any.
 
         Args:
             counts: how often each text has a word of each bucket, (texts, buckets).
             rank: how many axes, at most.
-            min_texts: a bucket of words counts from so many texts on.
         """
         # scikit-learn takes seconds to import, and a prediction does not need it.
         from sklearn.utils.extmath import randomized_svd
 
         texts = counts.shape[0]
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
-        buckets = np.flatnonzero(frequency >= min_texts)
+        buckets = np.flatnonzero(frequency >= MIN_TEXTS)
         rank = min(rank, texts - 1, len(buckets) - 1)
         if rank < 1:
             return None

@@ -22,9 +22,8 @@ class CollectiveModel(torch.nn.Module):
     Args:
         standardizer: from scores to z.
         tensors: the learned numbers: `score_weight` (), `text_weights` (dimensions, labels), `text_intercepts`
-            (labels,), `ceiling`, how probable each label gets at most, and `thresholds`, above which the decision
-            function must be for the label to be predicted, (labels,); with annotated texts `slopes`, `intercepts`
-            (labels,), `weights` (dimensions, labels).
+            (labels,), `thresholds`, above which the decision function must be for the label to be predicted, (labels,);
+            with annotated texts `slopes`, `intercepts` (labels,), `weights` (dimensions, labels).
         projections: `unsupervised`, `calibration` and `decision`.
         inverse_temperature: what logits are multiplied with to become probabilities.
         decision_inverse_temperature: what logits are multiplied with to become decisions.
@@ -77,8 +76,7 @@ class CollectiveModel(torch.nn.Module):
     def probabilities(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Return how probable each label is; (texts, labels), or of the pairs."""
         projected: Tensor = self.projections["calibration"](self.inverse_temperature * logits, pairs)
-        ceiling = self.get_buffer("ceiling")
-        return torch.sigmoid(projected) * (ceiling if pairs is None else pairs.broadcast_to_pairs(ceiling))
+        return torch.sigmoid(projected)
 
     def decision_function(self, logits: Tensor, pairs: Pairs | None = None) -> Tensor:
         """Return what is above 0 where a label is predicted; (texts, labels), or of the pairs."""

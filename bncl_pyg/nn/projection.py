@@ -23,7 +23,7 @@ TINY, MARGIN = 1e-12, 1e-3
 
 @dataclass(frozen=True)
 class ProjectionSteps:
-    """How far the projection is solved; all of it changes predictions a little.
+    """Tolerances of the solver: how far the projection is solved.
 
     Args:
         turns: how often label offsets and text offsets are solved in turn.
@@ -129,7 +129,6 @@ class CollectiveProjection(torch.nn.Module):
         cardinality: float,
         competition: float,
         pairs: Pairs | None = None,
-        ceiling: Tensor | None = None,
         steps: ProjectionSteps | None = None,
         *,
         at_least_one: bool = True,
@@ -146,8 +145,6 @@ class CollectiveProjection(torch.nn.Module):
             cardinality: κ.
             competition: ρ.
             pairs: which pairs the logits are of; all, if not given.
-            ceiling: what probabilities will be multiplied with before they should meet κ and λ, (labels,), above λ;
-                `Calibration.ceiling` chooses it.
             steps: how far to solve.
             at_least_one: whether every text has a label; else text offsets only take away.
         """
@@ -155,9 +152,6 @@ class CollectiveProjection(torch.nn.Module):
         texts, counts = pairs.texts, pairs.counts
         wanted = prevalence.to(logits) * texts
         totals = reachable(wanted, pairs, steps.least_reachable)
-        if ceiling is not None:
-            wanted, totals = wanted / ceiling, totals / ceiling
-            cardinality = float(totals.sum()) / texts
         totals = totals.minimum(counts - MARGIN).clamp_min(MARGIN)
         of_prevalence = torch.logit(wanted / texts).clamp(-MAX_OFFSET, MAX_OFFSET)
         offsets = torch.where(counts > 0, torch.logit(totals / counts.clamp_min(1)), of_prevalence)

@@ -11,7 +11,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
 from bncl_pyg.priors import WORDS, Prevalence, Priors
 from bncl_pyg.relabel.change import LabelChange
-from bncl_pyg.training import DefaultRecipe, TrainedModel
+from bncl_pyg.training import MAX_PREVALENCE, DefaultRecipe, TrainedModel
 
 if TYPE_CHECKING:
     pass
@@ -46,7 +46,7 @@ def guessed_shares(change: LabelChange, trained: TrainedModel, features: Feature
     cardinality = min(known.cardinality * len(shares) / max(int(kept.sum()), 1), float(len(shares)))
     estimate = recipe.estimation.unknown_prevalence(features, cardinality)
     scale = shares[kept].sum() / max(float(estimate[kept].sum()), 1e-12)
-    guessed = np.clip(estimate * scale, 1 / max(len(features), 1), recipe.estimation.max_prevalence)
+    guessed = np.clip(estimate * scale, 1 / max(len(features), 1), MAX_PREVALENCE)
     return np.where(kept, np.nan, guessed)
 
 

@@ -7,14 +7,13 @@ from bncl_pyg.training.correction import CorrectionFit
 from bncl_pyg.training.decisions import Decisions
 from bncl_pyg.training.default import DefaultRecipe
 from bncl_pyg.training.default_model import DefaultModel
-from bncl_pyg.training.estimation import PriorEstimation
+from bncl_pyg.training.estimation import MAX_PREVALENCE, PriorEstimation
 from bncl_pyg.training.paper import PAPER, PAPER_LITERAL, REFERENCE, PaperModel, PaperRecipe
 from bncl_pyg.training.prevalence import estimate_cardinality
 from bncl_pyg.training.recipe import Model, Progress, Recipe, TrainingStep
 from bncl_pyg.training.recipes import KINDS, RECIPES, find_recipe, load_recipe, save_recipe
 from bncl_pyg.training.regression import PCAInputs, fit_logistic
 from bncl_pyg.training.saved import TrainedModel
-from bncl_pyg.training.scarce import ScarcePrevalence
 from bncl_pyg.training.self_training import SelfTraining
 from bncl_pyg.training.settings import Setting, check_seed, setting_of
 from bncl_pyg.training.start import recalibrate, shifted
@@ -22,6 +21,7 @@ from bncl_pyg.training.trainer import Trainer, TrainingNumbers
 
 __all__ = [
     "KINDS",
+    "MAX_PREVALENCE",
     "PAPER",
     "PAPER_LITERAL",
     "RECIPES",
@@ -40,7 +40,6 @@ __all__ = [
     "PriorEstimation",
     "Progress",
     "Recipe",
-    "ScarcePrevalence",
     "SelfTraining",
     "Setting",
     "TrainedModel",

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bncl_pyg.errors import InputError
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.regression import Regression, fit_logistic, platt_scaling
 from bncl_pyg.training.self_training import Prepared, SelfTrained
@@ -38,51 +36,32 @@ class Correction:
     inverse_temperature: float
     C: float
 
-    def distinct(self) -> tuple[Tensor, Tensor]:
-        """Return the rows of which everything is known and their truth, without repetitions."""
-        places = torch.from_numpy(np.unique(self.rows.numpy(), return_index=True)[1])
-        if self.known is not None:
-            places = places[self.known[places].all(dim=1)]
-        return self.rows[places], self.truth[places]
-
     def tensors(self) -> dict[str, Tensor]:
         """Return the learned numbers by name; see `CollectiveModel`."""
         return self.regression._asdict()
 
 
+CS, FOLDS = (0.3, 3.0, 30.0), 3
+"""Among which C the likelihood of annotated texts held out chooses, and into how many parts they are cut."""
+CHOICE_STEPS, FINAL_STEPS = 12, 25
+"""Tolerances: steps of L-BFGS on all but a fold, and on all annotated texts."""
+MAX_LOGIT = 14.0
+"""A tolerance: beyond this, an unsupervised logit says no more."""
+
+
 @dataclass(frozen=True)
 class CorrectionFit:
-    """Every number of learning from annotated texts.
+    """Learning from annotated texts: a line for each label, and a linear function of the text.
 
     Args:
-        Cs: C of the regression, of which the likelihood of texts held out chooses.
-        folds: into how many parts annotated texts are cut.
-        intercept_std: how far labels' intercepts are expected to be off.
-        slope_std: the same for slopes.
-        slope_prior: where the common slope is pulled to.
-        held_out_slope_prior: where the slope of texts held out, their inverse temperature, is pulled to.
-        platt_penalty: how strongly the common slope and intercept are pulled; see `platt_scaling`.
-        choice_steps: of L-BFGS on all but a fold.
-        final_steps: of L-BFGS on all annotated texts.
-        max_logit: beyond this, an unsupervised logit says no more.
-        min_unlabelled_share: from this share of annotated texts without any label on, texts may stay without one.
+        line_std: how many logits a label's line is expected to be off, in its intercept and in its slope over the
+            usual size of the unsupervised logits.
+        slope: of the line that all labels share, where annotated texts are too few to tell: that with which
+            unsupervised logits become those of probabilities.
     """
 
-    Cs: tuple[float, ...] = (0.3, 3.0, 30.0)
-    folds: int = 3
-    intercept_std: float = 2.0
-    slope_std: float = 0.25
-    slope_prior: float = 0.5
-    held_out_slope_prior: float = 1.0
-    platt_penalty: float = 4.0
-    choice_steps: int = 12
-    final_steps: int = 25
-    max_logit: float = 14.0
-    min_unlabelled_share: float = 0.05
-
-    def __post_init__(self) -> None:
-        if self.folds < 2:
-            raise InputError(f"Annotated texts must be cut into at least 2 folds, but folds is {self.folds}.")
+    line_std: float
+    slope: float
 
     def fit(self, data: Prepared, unsupervised: SelfTrained, annotated: Annotated, seed: int) -> Correction:
         """Learn slopes, intercepts and weights of the text.
@@ -97,33 +76,32 @@ class CorrectionFit:
             seed: of the folds.
         """
         rows = torch.from_numpy(annotated.rows)
-        projected = unsupervised.projection(unsupervised.logits, data.pairs)
-        bounded = projected.clamp(-self.max_logit, self.max_logit)
+        bounded = unsupervised.projection(unsupervised.logits, data.pairs).clamp(-MAX_LOGIT, MAX_LOGIT)
+        slope_std = self.line_std / float(bounded.square().mean().sqrt().clamp_min(1))
         pairs = data.pairs.rows(rows)
         known = None if annotated.known is None else pairs.select(annotated.known)
-        fold = _Fold(self, data, rows, pairs.select(annotated.labels), known, bounded[rows])
+        fold = _Fold(self, slope_std, data, rows, pairs.select(annotated.labels), known, bounded[rows])
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-        folds = [order[number :: self.folds] for number in range(min(self.folds, len(rows)))]
+        folds = [order[number::FOLDS] for number in range(min(FOLDS, len(rows)))]
         if len(folds) == 1:
             # A single annotated text cannot be held out.
-            C = self.Cs[0]
-            held_out = fold.fit(torch.arange(1), C, self.final_steps)[1]
+            C = CS[0]
+            held_out = fold.fit(torch.arange(1), C, FINAL_STEPS)[1]
         else:
             C, held_out = self._choose(fold, folds)
-        regression, _ = fold.fit(torch.arange(len(rows)), C, self.final_steps)
+        regression, _ = fold.fit(torch.arange(len(rows)), C, FINAL_STEPS)
         logits = regression.added_logits(data.inputs, data.pairs, bounded)
         logits[rows] = held_out
-        every = torch.arange(len(rows))
-        slope, _ = platt_scaling(*fold.counted(held_out, every), self.held_out_slope_prior, self.platt_penalty)
+        slope, _ = platt_scaling(*fold.counted(held_out, torch.arange(len(rows))), 1.0)
         # Also labels that are no candidates: a text whose labels are unknown is not a text without any.
-        none = annotated.labels_a_text() == 0
-        at_least_one = bool(none.mean() < self.min_unlabelled_share) if len(none) else True
+        counts = annotated.labels_a_text()
+        at_least_one = bool((counts > 0).all())
         return Correction(rows, fold.truth, known, regression, logits, at_least_one, float(slope), C)
 
     def _choose(self, fold: "_Fold", folds: list[Tensor]) -> tuple[float, Tensor]:
         """Return the C that predicts the first fold best, and the logits of all folds, each held out."""
         first = folds[0]
-        tried = {C: fold.held_out(first, C) for C in self.Cs}
+        tried = {C: fold.held_out(first, C) for C in CS}
         losses = {
             C: float(binary_cross_entropy_with_logits(*fold.counted(logits, first), reduction="sum"))
             for C, logits in tried.items()
@@ -141,6 +119,7 @@ class _Fold:
     """The annotated texts, of which some are held out at a time."""
 
     numbers: CorrectionFit
+    slope_std: float
     data: Prepared
     rows: Tensor
     truth: Tensor
@@ -158,18 +137,16 @@ class _Fold:
     def fit(self, places: Tensor, C: float, steps: int) -> tuple[Regression, Tensor]:
         """Learn from some of them; return what was learned, and the logits of all."""
         numbers, inputs, pairs = self.numbers, self.data.pca_inputs.rows(self.rows), self.data.pairs.rows(self.rows)
-        slope, intercept = platt_scaling(
-            *self.counted(self.logits[places], places), numbers.slope_prior, numbers.platt_penalty
-        )
+        slope, intercept = platt_scaling(*self.counted(self.logits[places], places), numbers.slope)
         own = fit_logistic(
             inputs.rows(places),
             self.truth[places],
             slope * self.logits[places] + intercept,
             C,
             steps=steps,
-            intercept_std=numbers.intercept_std,
+            intercept_std=numbers.line_std,
             scores=self.logits[places],
-            slope_std=numbers.slope_std,
+            slope_std=self.slope_std,
             pairs=pairs.rows(places),
             known=None if self.known is None else self.known[places],
         )
@@ -180,4 +157,4 @@ class _Fold:
         """Return the logits of a fold, learned from the others."""
         rest = torch.ones(len(self.rows), dtype=torch.bool)
         rest[fold] = False
-        return self.fit(rest.nonzero()[:, 0], C, self.numbers.choice_steps)[1][fold]
+        return self.fit(rest.nonzero()[:, 0], C, CHOICE_STEPS)[1][fold]

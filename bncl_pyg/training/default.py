@@ -1,18 +1,18 @@
 """The default recipe: rival full supervision without annotated texts, and never lose to them where they are.
 
 1. `self_training.py`: z-scores, the collective projection, the text, the label graph; no annotated text is needed.
-2. `estimation.py`, `prevalence.py`: κ and λ where they are not known in numbers.
-3. `correction.py`: what annotated texts teach; `scarce.py`: what few of them say of λ.
+2. `estimation.py`, `prevalence.py`: κ and λ where they are not known in numbers, from unlabelled and annotated texts.
+3. `correction.py`: what annotated texts teach.
 4. `calibration.py`: how sure to be; `decisions.py`: which labels to give.
 
-No step looks at anything but what the setting allows; docs/default-recipe.md says where every number comes from.
+No step looks at anything but what the setting allows; docs/default-recipe.md has the objective and the ten numbers.
 """
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -30,9 +30,14 @@ from bncl_pyg.training.correction import Correction, CorrectionFit
 from bncl_pyg.training.decisions import Decisions
 from bncl_pyg.training.default_model import DefaultModel
 from bncl_pyg.training.estimation import PriorEstimation
-from bncl_pyg.training.prevalence import estimate_cardinality, rescale_to_sum
+from bncl_pyg.training.prevalence import (
+    Shares,
+    estimate_cardinality,
+    guess_error,
+    posterior_prevalence,
+    rescale_to_sum,
+)
 from bncl_pyg.training.recipe import Progress, TrainingStep
-from bncl_pyg.training.scarce import ScarcePrevalence
 from bncl_pyg.training.self_training import Prepared, SelfTrained, SelfTraining
 
 if TYPE_CHECKING:
@@ -40,17 +45,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Aim = Literal["f1", "prevalence"]
+"""What decisions aim at: a high F1, or that each label is given about as often as λ says."""
+ROUNDS = 2
+"""How often λ is estimated from annotated texts: from their counts, then from what a model says of all texts."""
+LEAST_CARDINALITY = 0.1
+"""A tolerance: κ at least, where it is counted among annotated texts of which some may have no label."""
+
 
 @dataclass(frozen=True)
 class DefaultRecipe:
-    """Every number of the default recipe, by the step that it belongs to.
+    """The ten numbers of the default recipe, by the step that they belong to.
 
     Args:
         name: what it is called.
+        aim: what decisions aim at: `f1`, or `prevalence`, that each label is given about as often as λ says.
         self_training: what needs no annotated text.
         estimation: of κ and λ where they are not known.
-        correction: what annotated texts teach.
-        scarce: what few of them say of λ.
         calibration: of probabilities.
         decisions: which labels to give.
 
@@ -61,12 +72,15 @@ class DefaultRecipe:
     """
 
     name: str = "default"
+    aim: Aim = "f1"
     self_training: SelfTraining = field(default_factory=SelfTraining)
     estimation: PriorEstimation = field(default_factory=PriorEstimation)
-    correction: CorrectionFit = field(default_factory=CorrectionFit)
-    scarce: ScarcePrevalence = field(default_factory=ScarcePrevalence)
     calibration: Calibration = field(default_factory=Calibration)
     decisions: Decisions = field(default_factory=Decisions)
+
+    def __post_init__(self) -> None:
+        if self.aim not in get_args(Aim):
+            raise InputError(f"aim must be one of {', '.join(get_args(Aim))}, but is '{self.aim}'.")
 
     @property
     def resumes(self) -> bool:
@@ -110,17 +124,18 @@ class DefaultRecipe:
         priors: Priors,
     ) -> DefaultModel:
         """Make a saved model again; see `Recipe`."""
-        return DefaultModel.load(tensors, config, priors, self.self_training.projection)
+        return DefaultModel.load(tensors, config, priors)
 
     def draw(self, texts: int, count: int, seed: int) -> NDArray[np.int64]:
         """Draw annotated texts without replacement; see `Recipe`."""
         return draw(texts, count, seed)
 
     def adapted(self, **options: Any) -> "DefaultRecipe":
-        """Refuse options: there are none."""
+        """Return the recipe with another aim; there is no other option."""
         for name in options:
-            raise InputError(f"The recipe {self.name} has no {name}; paper, paper-literal and reference have.")
-        return self
+            if name != "aim":
+                raise InputError(f"The recipe {self.name} has no {name}; paper, paper-literal and reference have.")
+        return replace(self, **options)
 
     def config(self) -> dict[str, Any]:
         """Return every number; see `Recipe`."""
@@ -146,9 +161,7 @@ class _Training:
             known = self._resolve(priors)
         prevalence, cardinality = _rescaled_to_cardinality(known)
         unsupervised = self._self_train(torch.from_numpy(prevalence).float(), cardinality)
-        # Who gives λ gets decisions about as common as that. Where λ is a guess, there is nothing to keep to.
-        guessed = None if priors.is_exact else torch.from_numpy(~priors.has_share)
-        return self._finished(Priors.exact(cardinality, prevalence), unsupervised, None, guessed)
+        return self._finished(Priors.exact(cardinality, prevalence), unsupervised, None)
 
     def with_known_prevalence(self, priors: Priors, annotated: Annotated) -> DefaultModel:
         """Train on κ, λ and annotated texts."""
@@ -156,26 +169,33 @@ class _Training:
         prevalence, cardinality = _rescaled_to_cardinality(priors)
         unsupervised = self._self_train(torch.from_numpy(prevalence).float(), cardinality)
         correction = self._correct(unsupervised, annotated)
-        return self._finished(Priors.exact(cardinality, prevalence), unsupervised, correction, None)
+        return self._finished(Priors.exact(cardinality, prevalence), unsupervised, correction)
 
     def with_estimated_prevalence(self, priors: Priors | None, annotated: Annotated) -> DefaultModel:
         """Train on annotated texts and what is roughly known of κ and λ, or nothing; λ is estimated round by round."""
-        recipe, data, given = self.recipe, self.data, None
-        self.steps = 5
+        self.steps, given = 5, None
         if priors is not None and priors.knows_labels:
             self.steps = 6
             given = self._resolve(priors).shares
         cardinality = self._cardinality(priors, annotated)
-        guess, prevalence = recipe.scarce.start(data, annotated, cardinality, given, recipe.estimation)
-        self._tell("estimating how common the labels are", {"cardinality": cardinality})
-        for _ in range(recipe.scarce.rounds):
+        guess = self.recipe.estimation.unknown_prevalence(self.data.features, cardinality) if given is None else given
+        counts, texts = _counts(annotated), annotated.known_counts.astype(np.float64)
+        error = guess_error(counts, texts, guess)
+
+        def estimate(counts: Shares, texts: Shares) -> Tensor:
+            shares = rescale_to_sum(posterior_prevalence(counts, texts, guess, error), cardinality, most=1.0)
+            return torch.from_numpy(shares).float()
+
+        prevalence = estimate(counts, texts)
+        self._tell("estimating how common the labels are", {"cardinality": cardinality, "error": error})
+        for _ in range(ROUNDS):
             unsupervised = self._self_train(prevalence, cardinality)
             correction = self._correct(unsupervised, annotated)
             # What the model says of all texts is a better estimate than what few annotated texts could show.
-            prevalence = recipe.scarce.update(data, correction, annotated, guess)
+            every = np.full(len(counts), float(len(self.data.features)))
+            prevalence = estimate(every * _shares_of_all(self.data, correction, annotated), every)
         known = Priors.exact(cardinality, prevalence.double().numpy())
-        everything = torch.ones(len(known), dtype=torch.bool)
-        return self._finished(known, unsupervised, correction, everything)
+        return self._finished(known, unsupervised, correction)
 
     def _cardinality(self, priors: Priors | None, annotated: Annotated) -> float:
         """Return κ as it is known, or as annotated texts have it."""
@@ -187,7 +207,7 @@ class _Training:
         if not len(counts):
             # Of no text everything is known: what is known of parts says nothing of how many labels there are.
             return estimate_cardinality(self.data.features)
-        return float(max(counts.mean(), self.recipe.scarce.least_cardinality))
+        return float(max(counts.mean(), LEAST_CARDINALITY))
 
     def _resolve(self, priors: Priors) -> Priors:
         resolved = self.recipe.estimation.resolve(self.data, priors, self.recipe.self_training)
@@ -197,30 +217,26 @@ class _Training:
 
     def _self_train(self, prevalence: Tensor, cardinality: float) -> SelfTrained:
         learned = self.recipe.self_training.fit(self.data, prevalence, cardinality, at_least_one=self.at_least_one)
-        figures = {"labels_changed_a_text": learned.change, "dispersion": learned.dispersion}
+        figures = {"labels_changed_a_text": learned.change}
         self._tell("self-training on scores, text and label graph", figures)
         return learned
 
     def _correct(self, unsupervised: SelfTrained, annotated: Annotated) -> Correction:
-        learned = self.recipe.correction.fit(self.data, unsupervised, annotated, self.seed)
+        recipe = self.recipe
+        slope = recipe.calibration.slope(unsupervised, self.data.pairs)
+        # A label's line may be off by what a standard deviation of its score is worth.
+        correction = CorrectionFit(recipe.self_training.slope, slope)
+        learned = correction.fit(self.data, unsupervised, annotated, self.seed)
         figures = {"C": learned.C, "median_slope": float(learned.regression.slopes.median())}
         self._tell("learning from annotated texts", figures)
         return learned
 
-    def _finished(
-        self, known: Priors, unsupervised: SelfTrained, correction: Correction | None, guessed: Tensor | None
-    ) -> DefaultModel:
+    def _finished(self, known: Priors, unsupervised: SelfTrained, correction: Correction | None) -> DefaultModel:
         """Calibrate probabilities and decisions; see `CalibratedFit`."""
         recipe = self.recipe
-        last = CalibratedFit(
-            self.data,
-            recipe.self_training,
-            recipe.scarce,
-            recipe.calibration,
-            recipe.decisions,
-            recipe.correction.max_logit,
-        )
-        return last.fit(known, unsupervised, correction, guessed, self.at_least_one)
+        decisions = recipe.decisions if recipe.aim == "f1" else None
+        last = CalibratedFit(self.data, recipe.self_training, recipe.calibration, decisions)
+        return last.fit(known, unsupervised, correction, self.at_least_one)
 
     def _tell(self, what: str, figures: dict[str, float]) -> None:
         self.step += 1
@@ -232,3 +248,18 @@ def _rescaled_to_cardinality(known: Priors) -> tuple[NDArray[np.float64], float]
     """Return λ that adds up to κ, and κ: where they disagree, the one number is more likely right than the many."""
     assert known.cardinality is not None
     return rescale_to_sum(known.shares, known.cardinality, most=1.0), known.cardinality
+
+
+def _counts(annotated: Annotated) -> Shares:
+    """Return how many annotated texts have each label; (labels,)."""
+    return np.asarray(annotated.labels.sum(axis=0), dtype=np.float64)
+
+
+def _shares_of_all(data: Prepared, correction: Correction, annotated: Annotated) -> Shares:
+    """Return the share of all texts that has each label, known or as the corrected logits have it; (labels,)."""
+    probabilities = torch.sigmoid(correction.logits)
+    # Of candidates alone, annotated texts have labels that are no pairs: they are counted beside the others.
+    unknown = 0.0 if correction.known is None else 1 - correction.known
+    probabilities[correction.rows] = probabilities[correction.rows] * unknown
+    shares = (data.pairs.sums(probabilities).double().numpy() + _counts(annotated)) / len(probabilities)
+    return np.asarray(shares, dtype=np.float64)

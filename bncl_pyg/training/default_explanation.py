@@ -64,7 +64,7 @@ class _Logit:
 
     @classmethod
     def of(cls, network: CollectiveModel, text_inputs: TextInputs, text: ExplainedText, label: int) -> "_Logit":
-        device, features = network.get_buffer("ceiling").device, text.features
+        device, features = network.get_buffer("thresholds").device, text.features
         entailment, contradiction = features.entailment.to(device), features.contradiction.to(device)
         candidates = None if features.candidates is None else features.candidates.to(device)
         pairs = pairs_of(candidates, entailment, len(features.labels))

@@ -10,7 +10,7 @@ from torch import Tensor
 from bncl_pyg.errors import InputError
 from bncl_pyg.explanation import Account, ExplainedText
 from bncl_pyg.features import LSA, Features, Predictions, TextInputs, pairs_of
-from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ProjectionSteps, ScoreStandardizer
+from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreStandardizer
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.default_explanation import explain_default
 
@@ -53,7 +53,7 @@ class DefaultModel(torch.nn.Module):
         return Predictions.joined([self._predict(features.rows(slice(at, at + TEXTS_AT_ONCE))) for at in starts])
 
     def _predict(self, features: Features) -> Predictions:
-        device = self.network.get_buffer("ceiling").device
+        device = self.network.get_buffer("thresholds").device
         entailment, contradiction = features.entailment.to(device), features.contradiction.to(device)
         candidates = None if features.candidates is None else features.candidates.to(device)
         pairs = pairs_of(candidates, entailment, len(features.labels))
@@ -103,7 +103,6 @@ class DefaultModel(torch.nn.Module):
         tensors: Mapping[str, Tensor],
         config: Mapping[str, Any],
         priors: Priors,
-        steps: ProjectionSteps,
     ) -> "DefaultModel":
         """Make the model again that `tensors` and `config` described."""
 
@@ -116,7 +115,7 @@ class DefaultModel(torch.nn.Module):
             ScoreStandardizer(**part("standardizer.")),
             tensors={name: tensor for name, tensor in tensors.items() if "." not in name},
             projections={
-                name: CollectiveProjection(tensors[f"projections.{name}.offsets"], **numbers, steps=steps)
+                name: CollectiveProjection(tensors[f"projections.{name}.offsets"], **numbers)
                 for name, numbers in config["projections"].items()
             },
             **{name: config[name] for name in NUMBERS},

@@ -1,7 +1,9 @@
 """Resolving priors: from what is roughly known of κ and λ, a number, an interval, a word or nothing, to numbers.
 
-Each guess is a function of prevalence.py; here they are joined. Where given λ do not add up to κ, the default recipe
-rescales them (`prevalence.rescale_to_sum`).
+An interval, and the range of shares that a word stands for, say how far a share may be off. What the texts themselves
+say of it is found twice, by how often a label is among a text's best and by how labels share the texts once a model is
+trained. It counts the less, the more it differs from what is known: what is beyond that doubt is its own error. Each
+estimate is a function of prevalence.py; here they are joined.
 """
 
 from dataclasses import dataclass
@@ -20,105 +22,121 @@ from bncl_pyg.training.prevalence import (
     estimate_cardinality,
     guess_prevalence,
     rescale_to_sum,
-    topk_prevalence,
 )
 from bncl_pyg.training.self_training import Prepared, SelfTraining
 
 BISECTIONS = 60
 """A tolerance: how finely the ratio between two words is found."""
+RAREST_TEXTS, LEAST_RATIO, MOST_RATIO = 2.0, 1.5, 100.0
+"""A label that is "almost unseen" is in two texts; and between which ratios the one between two words is looked for."""
+MAX_PREVALENCE = 0.9
+"""A tolerance: no label is taken to be more common, unless somebody said so."""
+LEAST_LEFT = 0.1
+"""A tolerance: what is left of κ for labels without a number, at least, as a share of κ."""
 
 
 @dataclass(frozen=True)
 class PriorEstimation:
-    """Every number by which priors are estimated.
+    """The number of estimated priors.
 
     Args:
         guess_power: of λ where nothing is known; see `guess_prevalence`.
-        floor: what a label with a word gets, beside the texts that it is among the best labels of: this share of the
-            average label's texts.
-        max_prevalence: no label is taken to be more common than this, unless somebody said so.
-        least_left: what is left of κ for labels without a number, at least, as a share of κ.
-        rarest_texts: how many of the training texts have a label that is "almost unseen".
-        rarest_share: the same at least, as a share of the average label's.
-        word_ratios: how many times as common a word is as the next rarer one: at least, at most.
-        initial_trust: how far estimates tell labels with the same word apart at first; at 0, not at all.
-        trust: the same in the end.
-        trained_share: how much a trained model says of that in the end.
-        reach: how far labels with the same word are told apart at most, times the root of the ratio between two words.
     """
 
     guess_power: float = 1.25
-    floor: float = 0.1
-    max_prevalence: float = 0.9
-    least_left: float = 0.1
-    rarest_texts: float = 2.0
-    rarest_share: float = 0.02
-    word_ratios: tuple[float, float] = (3.0, 16.0)
-    initial_trust: float = 0.6
-    trust: float = 0.8
-    trained_share: float = 0.75
-    reach: float = 1.5
 
     def resolve(self, data: Prepared, priors: Priors, self_training: SelfTraining) -> Priors:
-        """Return κ and λ in numbers: what is known as it is, the rest estimated.
+        """Return κ and λ in numbers.
 
         - κ, if not given: `estimate_cardinality`, but at least the sum of the λ that are given.
-        - λ, where nothing is known: see `guess_prevalence`.
-        - λ, where a word is known: "almost unseen" is two texts of the training texts, but at least a fiftieth of what
-          the average label has; and each further word so many times as common that all λ add up to κ, from 3 to 16
-          times. Labels with the same word are told apart, to the power of 0.8, by the geometric mean of two estimates:
-          how the labels share the texts when a model trained with a first guess competes for them with the words as
-          its prior (weight 0.75), and how often a label is among a text's best, which is also the first guess (0.25).
+        - λ, a number: as it is.
+        - λ, nothing known: see `guess_prevalence`.
+        - λ, a word: shares in a range, each word's as many times as common as the next rarer one's, so that all λ add
+          up to κ.
+        - λ, an interval or a word: pulled towards what the texts say, as far as it may be off (see `_pulled`).
         """
-        has_share, has_word = priors.has_share, priors.words >= 0
-        if len(priors) == 1 and not has_share.all():
+        if len(priors) == 1 and not priors.has_share.all():
             raise InputError("How common a label is cannot be estimated where there is no other; give its prevalence.")
-        known = float(priors.shares[has_share].sum())
+        given = float(priors.shares[priors.has_share].sum())
         cardinality = priors.cardinality
         if cardinality is None:
-            cardinality = max(estimate_cardinality(data.features), known)
-        estimate = topk_prevalence(data.features, cardinality, self.floor, self.max_prevalence)
-        if not (has_share | has_word).all():
-            estimate = np.where(has_share | has_word, estimate, self.unknown_prevalence(data.features, cardinality))
-        left = max(cardinality - known, self.least_left * cardinality)
-        if has_word.any():
-            first = self._joined(priors, estimate, left, len(data.features), self.initial_trust)
-            pseudo = self_training.fit(data, torch.from_numpy(first).float(), cardinality)
-            prior = torch.from_numpy(self._joined(priors, estimate, left, len(data.features), 0.0)).float()
-            logits = pseudo.logits + data.pairs.broadcast_to_pairs(prior.clamp_min(1e-6).log())
-            shares = data.pairs.sums(competition_probabilities(logits, cardinality)) / len(data.features)
-            trained = np.maximum(shares.double().numpy(), TINY)
-            mixed = trained**self.trained_share * estimate ** (1 - self.trained_share)
-            estimate = np.where(has_word, mixed, estimate)
-        return Priors.exact(cardinality, self._joined(priors, estimate, left, len(data.features), self.trust))
+            cardinality = max(estimate_cardinality(data.features), given)
+        guess = self.unknown_prevalence(data.features, cardinality)
+        shares, stds = self._ranges(priors, guess, cardinality, len(data.features))
+        if (stds > 0).any():
+            first = torch.from_numpy(shares).float()
+            trained = self_training.fit(data, first, cardinality, at_least_one=priors.at_least_one)
+            logits = trained.logits + data.pairs.broadcast_to_pairs(first.clamp_min(TINY).log())
+            shared = data.pairs.sums(competition_probabilities(logits, cardinality)) / len(data.features)
+            # Two estimates that err in other ways: their geometric mean.
+            evidence = (np.log(np.maximum(shared.double().numpy(), TINY)) + np.log(np.maximum(guess, TINY))) / 2
+            shares = _pulled(shares, stds, evidence, priors.words)
+            shares = self._rescaled(priors, shares, cardinality)
+        return Priors.exact(cardinality, shares, at_least_one=priors.at_least_one)
 
     def unknown_prevalence(self, features: Features, cardinality: float) -> Shares:
-        """Return λ where nothing is known: `guess_prevalence` with these numbers."""
-        return guess_prevalence(features, cardinality, self.guess_power, self.max_prevalence)
+        """Return λ where nothing is known: `guess_prevalence` with this number."""
+        return guess_prevalence(features, cardinality, self.guess_power, MAX_PREVALENCE)
 
-    def _joined(self, priors: Priors, estimate: Shares, left: float, texts: int, trust: float) -> Shares:
-        """Return the shares that are given, and what is left of κ among the others."""
-        shares = np.where(priors.has_share, priors.shares, estimate)
+    def _ranges(self, priors: Priors, guess: Shares, cardinality: float, texts: int) -> tuple[Shares, Shares]:
+        """Return λ and, in logarithms, how far it may be off: not at all where it is a number or a mere guess."""
+        shares, stds = np.where(priors.has_share, priors.shares, guess), priors.stds.copy()
         has_word = priors.words >= 0
         if has_word.any():
-            shares[has_word] = self._from_words(priors.words[has_word], estimate[has_word], left, texts, trust)
-        shares[~priors.has_share] = rescale_to_sum(shares[~priors.has_share], left, self.max_prevalence)
-        return shares
+            known = float(shares[~has_word].sum())
+            left = max(cardinality - known, LEAST_LEFT * cardinality)
+            shares[has_word], ratio = _from_words(priors.words[has_word], left, texts)
+            stds[has_word] = np.log(ratio) / 2
+        return self._rescaled(priors, shares, cardinality), np.nan_to_num(stds)
 
-    def _from_words(self, words: NDArray[np.int64], estimate: Shares, total: float, texts: int, trust: float) -> Shares:
-        """Return λ of labels that are known by words; the estimate tells those with the same word apart."""
-        low, high = self.word_ratios
-        average = total / len(words)
-        lowest = min(max(self.rarest_texts / max(texts, 1), self.rarest_share * average), average)
-        for _ in range(BISECTIONS):
-            ratio = (low * high) ** 0.5
-            low, high = (ratio, high) if float((lowest * ratio**words).sum()) < total else (low, ratio)
-        shares = ratio ** words.astype(np.float64)
-        reach = self.reach * ratio**0.5
-        for word in range(len(WORDS)):
-            same = words == word
-            if same.any():
-                logs = np.log(np.maximum(estimate[same], TINY))
-                factors = np.exp(np.clip(trust * (logs - logs.mean()), -np.log(reach), np.log(reach)))
-                shares[same] *= factors / factors.mean()
-        return rescale_to_sum(shares, total, self.max_prevalence)
+    def _rescaled(self, priors: Priors, shares: Shares, cardinality: float) -> Shares:
+        """Return shares that add up to κ; numbers that were given stay, if that is possible."""
+        is_number = priors.stds == 0
+        left = max(cardinality - float(shares[is_number].sum()), LEAST_LEFT * cardinality)
+        scaled = shares.copy()
+        scaled[~is_number] = rescale_to_sum(shares[~is_number], left, MAX_PREVALENCE)
+        return scaled
+
+
+def _from_words(words: NDArray[np.int64], total: float, texts: int) -> tuple[Shares, float]:
+    """Return λ of labels that are known by words, and the ratio between two words."""
+    lowest = min(RAREST_TEXTS / max(texts, 1), total / len(words))
+    low, high = LEAST_RATIO, MOST_RATIO
+    for _ in range(BISECTIONS):
+        ratio = (low * high) ** 0.5
+        low, high = (ratio, high) if float((lowest * ratio**words).sum()) < total else (low, ratio)
+    return rescale_to_sum(lowest * ratio ** words.astype(np.float64), total, MAX_PREVALENCE), ratio
+
+
+def _pulled(shares: Shares, stds: Shares, evidence: Shares, words: NDArray[np.int64]) -> Shares:
+    r"""Return λ pulled towards the evidence, label by label.
+
+    .. math:: \log λ_l ← \log λ_l + w_l (r_l - \bar r), \quad r_l = e_l - \log λ_l, \quad w_l = σ_l^2 / (σ_l^2 + τ^2)
+
+    σ is how far λ may be off, and τ² how far the evidence is: what its differences r from λ vary more than σ² says, and
+    no less than σ², since what somebody said is never taken to be worse than what the texts say. Labels with the same
+    word are compared with each other, and stay together as common as they were.
+
+    Args:
+        shares: λ, (labels,).
+        stds: σ, (labels,); where it is 0, λ stays.
+        evidence: log λ as the texts have it, (labels,).
+        words: the place of each label's word, or -1, (labels,).
+    """
+    pulled, open_ = shares.copy(), stds > 0
+    groups = [open_ & (words == word) for word in range(-1, len(WORDS))]
+    differences = evidence - np.log(np.maximum(shares, TINY))
+    for group in groups:
+        differences[group] -= differences[group].mean() if group.any() else 0.0
+    for is_word in (False, True):
+        kind = open_ & ((words >= 0) == is_word)
+        if not kind.any():
+            continue
+        variance = float((stds[kind] ** 2).mean())
+        doubt = max(float(differences[kind].var()) - variance, variance)
+        weight = stds[kind] ** 2 / (stds[kind] ** 2 + doubt)
+        pulled[kind] *= np.exp(weight * differences[kind])
+    for group in groups[1:]:
+        if group.any():
+            pulled[group] *= shares[group].sum() / pulled[group].sum()
+    return pulled

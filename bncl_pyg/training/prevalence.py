@@ -19,6 +19,10 @@ TINY = 1e-9
 """A tolerance: what keeps logarithms finite."""
 OFFSET_START, OFFSET_STEPS = -3.0, 25
 """Tolerances of the solver of `competition_probabilities`."""
+QUADRATURE_NODES, MODE_STEPS = 20, 50
+"""Tolerances of `posterior_prevalence`: how finely it is integrated, and steps of Newton's method to its mode."""
+GUESS_ERRORS = np.exp(np.linspace(math.log(0.5), math.log(5.0), 24))
+"""Among which errors `guess_error` looks for the likeliest: a handful of texts cannot show that a guess is better."""
 
 
 def estimate_cardinality(features: Features) -> float:
@@ -29,21 +33,6 @@ def estimate_cardinality(features: Features) -> float:
     """
     counted = float(features.zero_shot().sum()) / max(len(features), 1)
     return max(1.0, math.sqrt(counted))
-
-
-def topk_prevalence(features: Features, cardinality: float, floor: float, most: float) -> Shares:
-    """Return λ as if each text had its κ best labels by entailment, and every label some texts more; (labels,).
-
-    Args:
-        features: of unlabelled texts.
-        cardinality: κ.
-        floor: what a label gets besides, as a share of the average label's texts.
-        most: no label is taken to be more common.
-    """
-    texts, labels = len(features), len(features.labels)
-    pairs = pairs_of(features.candidates, features.entailment, labels)
-    shares = _best_counts(features.entailment, cardinality, pairs) / texts
-    return rescale_to_sum(shares + floor * cardinality / labels, cardinality, most)
 
 
 def guess_prevalence(features: Features, cardinality: float, power: float, most: float) -> Shares:
@@ -86,10 +75,55 @@ def competition_probabilities(logits: Tensor, cardinality: float) -> Tensor:
     return torch.sigmoid(logits + offsets[:, None])
 
 
-def shrunk_prevalence(counts: NDArray[np.int64], texts: NDArray[np.int64], estimate: Shares, weight: float) -> Shares:
-    """Return λ from counts among annotated texts, shrunk towards an estimate as if `weight` more texts had shown it."""
-    shares: Shares = (counts + weight * estimate) / (texts + weight)
+def posterior_prevalence(counts: Shares, texts: Shares, guess: Shares, std: float) -> Shares:
+    r"""Return λ after so many of so many annotated texts had each label; (labels,).
+
+    The posterior mean of log λ, where that is normal around log of the guess and counts are Poisson around n λ:
+
+    .. math:: p(λ \mid c) ∝ λ^c e^{-n λ} \exp(-(\log λ - \log g)^2 / 2 σ^2)
+
+    The more examples a label has, the less the guess says; a rare label's absence from few texts says next to nothing.
+
+    Args:
+        counts: c, (labels,); they need not be whole.
+        texts: n, of how many texts it is known whether they have the label, (labels,).
+        guess: g, (labels,).
+        std: σ, how far the guess may be off, in logarithms.
+    """
+    logs, heights, _ = _posterior_nodes(counts, texts, guess, std)
+    shares: Shares = np.exp((heights * logs).sum(axis=1) / heights.sum(axis=1))
     return shares
+
+
+def guess_error(counts: Shares, texts: Shares, guess: Shares) -> float:
+    """Return the σ of `posterior_prevalence` under which the counts are likeliest (empirical Bayes)."""
+    best = (-math.inf, 1.0)
+    for std in GUESS_ERRORS:
+        _, heights, highest = _posterior_nodes(counts, texts, guess, std)
+        total = float((highest + np.log(heights.sum(axis=1))).sum())
+        best = max(best, (total, float(std)))
+    return best[1]
+
+
+def _posterior_nodes(counts: Shares, texts: Shares, guess: Shares, std: float) -> tuple[Shares, Shares, Shares]:
+    """Return where log λ is looked at, (labels, nodes), how high its posterior is there, and of what the logarithm is.
+
+    Gauss-Hermite quadrature around the posterior's mode, which Newton's method finds: it may be much narrower than the
+    prior.
+    """
+    prior = np.log(np.maximum(guess, TINY))
+    # From above the mode, Newton's method goes down to it without overshooting.
+    mode = np.maximum(prior, np.log(np.maximum(counts, TINY) / np.maximum(texts, 1)))
+    for _ in range(MODE_STEPS):
+        expected = texts * np.exp(mode)
+        mode = mode - ((mode - prior) / std**2 + expected - counts) / (std**-2 + expected)
+    width = (std**-2 + texts * np.exp(mode)) ** -0.5
+    nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
+    logs = mode[:, None] + width[:, None] * nodes
+    density = counts[:, None] * logs - texts[:, None] * np.exp(logs) - ((logs - prior[:, None]) / std) ** 2 / 2
+    density += nodes**2 / 2 + np.log(weights) + np.log(width / std)[:, None]
+    highest = density.max(axis=1)
+    return logs, np.exp(density - highest[:, None]), highest
 
 
 def rescale_to_sum(prevalence: Shares, total: float, most: float) -> Shares:

@@ -226,25 +226,24 @@ def mean_by_label(probabilities: Tensor, pairs: Pairs) -> Tensor:
     return (pairs.sums(probabilities) / pairs.counts.clamp_min(1)).clamp(LEAST_SHARE, 1 - LEAST_SHARE)
 
 
-def platt_scaling(logits: Tensor, truth: Tensor, slope_prior: float, penalty: float) -> tuple[Tensor, Tensor]:
+def platt_scaling(logits: Tensor, truth: Tensor, slope_prior: float) -> tuple[Tensor, Tensor]:
     """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together.
 
-    Newton's method, with steps that are halved until the loss falls; a weak pull towards where both are usually found,
-    for when there is next to nothing to learn from.
+    Newton's method, with steps that are halved until the loss falls. A standard normal prior around where both are
+    usually found counts where there is next to nothing to learn from.
 
     Args:
         logits: (texts, labels), or of some pairs.
         truth: 0 or 1, of the same shape.
         slope_prior: where the slope is pulled to; the intercept is pulled to 0.
-        penalty: how strongly.
     """
     start = torch.tensor([slope_prior, 0.0], dtype=torch.float64)
 
     def objective(line: Tensor) -> tuple[float, Tensor, Tensor]:
         """Return the loss, its gradient and its curvature."""
         away = line - start
-        loss = float(penalty / 2 * away.square().sum())
-        gradient, curvature = penalty * away, penalty * torch.eye(2, dtype=torch.float64)
+        loss = float(away.square().sum() / 2)
+        gradient, curvature = away.clone(), torch.eye(2, dtype=torch.float64)
         for rows in row_blocks(logits):
             block, true = logits[rows], truth[rows]
             scaled = (float(line[0]) * block).add_(float(line[1]))

@@ -1,6 +1,6 @@
 """Self-training: what κ and λ teach without annotated texts. Each round fits the last one's predictions."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -11,7 +11,6 @@ from bncl_pyg.features import LSA, Features, Pairs, TextInputs, pairs_of
 from bncl_pyg.nn import (
     CollectiveProjection,
     LabelSmoothing,
-    ProjectionSteps,
     ScoreStandardizer,
     unsupervised_logits,
 )
@@ -58,15 +57,12 @@ class SelfTrained:
         tensors: `score_weight`, `text_weights`, `text_intercepts`; see `CollectiveModel`.
         projection: of the logits.
         logits: of the training texts, before projection.
-        dispersion: the variance of how many labels the scores alone give a text, over its mean, where texts do not
-            compete. Where it is high, some texts get many labels and others none: the same evidence many times over.
         change: how many labels a text the last round changed.
     """
 
     tensors: dict[str, Tensor]
     projection: CollectiveProjection
     logits: Tensor
-    dispersion: float
     change: float
 
 
@@ -76,32 +72,24 @@ class SelfTraining:
 
     Args:
         parts: what is used besides the scores: the encoder's `vectors`, the `words`, the label `graph`.
+        slope: how many logits a standard deviation of a score is worth.
+        competition: ρ, see `CollectiveProjection`.
+        rounds: how often the text is fitted to the pseudo-labels; 0 leaves the scores.
+        text_C: C of the regression on the text, times the number of texts and of inputs: the errors of pseudo-labels do
+            not average out over more texts, so that the penalty must grow with them.
         lsa_rank: into how many dimensions the words are pressed.
         lsa_weight: of the words beside the encoder's vector, which has length 1.
-        lsa_min_texts: a word counts from so many texts on.
-        rounds: how often the text is fitted to the pseudo-labels; 0 leaves the scores.
-        slope: how steep standardised scores become logits.
-        text_weight: of the text beside the score.
         graph_texts: how many texts of its own the label graph is worth to a label; see `LabelSmoothing`.
-        competition: ρ, see `CollectiveProjection`.
-        text_C: C of the regression on the text, times the number of texts (the errors of pseudo-labels do not average
-            out over more texts, so that the penalty must grow with them).
-        max_text_C: C at most.
-        projection: how far projections are solved.
     """
 
     parts: tuple[Part, ...] = ("vectors", "words", "graph")
+    slope: float = 3.0
+    competition: float = 0.75
+    rounds: int = 3
+    text_C: float = 900.0
     lsa_rank: int = 400
     lsa_weight: float = 2.0
-    lsa_min_texts: int = 2
-    rounds: int = 3
-    slope: float = 2.5
-    text_weight: float = 4.0
     graph_texts: float = 10.0
-    competition: float = 0.75
-    text_C: float = 500.0
-    max_text_C: float = 0.2
-    projection: ProjectionSteps = field(default_factory=ProjectionSteps)
 
     def prepare(self, features: Features, graph: "SignedLabelGraph") -> Prepared:
         """Standardise the scores, and find the inputs of the texts."""
@@ -111,7 +99,7 @@ class SelfTraining:
         standardizer = ScoreStandardizer.fit(features.entailment, features.contradiction, pairs)
         vectors = features.vectors if "vectors" in self.parts else None
         words = features.words if "words" in self.parts else None
-        lsa = None if words is None else LSA.fit(words, self.lsa_rank, self.lsa_min_texts)
+        lsa = None if words is None else LSA.fit(words, self.lsa_rank)
         text_inputs = TextInputs(lsa, self.lsa_weight, uses_vectors=vectors is not None)
         inputs = text_inputs(vectors, words, features.entailment)
         edges, are_friends = graph.message_edges()
@@ -124,7 +112,7 @@ class SelfTraining:
             text_inputs,
             inputs,
             PCAInputs.fit(inputs),
-            min(self.max_text_C, self.text_C / len(features)),
+            self.text_C / (len(features) + inputs.shape[1]),
             LabelSmoothing(edges, are_friends, len(features.labels)) if uses_graph else None,
         )
 
@@ -146,31 +134,28 @@ class SelfTraining:
             "text_intercepts": torch.zeros(pairs.labels),
         }
 
-        def project(logits: Tensor, competition: float) -> tuple[CollectiveProjection, Tensor]:
+        def project(logits: Tensor) -> tuple[CollectiveProjection, Tensor]:
             """Return the projection of logits, and the probabilities after it: the next round's pseudo-labels."""
             projection = CollectiveProjection.fit(
                 logits,
                 prevalence,
                 cardinality,
-                competition,
+                self.competition,
                 pairs,
-                steps=self.projection,
                 at_least_one=cardinality >= 1 if at_least_one is None else at_least_one,
             )
             return projection, torch.sigmoid(projection(logits, pairs))
 
         logits, change = self.slope * data.scores, 0.0
-        counts = project(logits, 0.0)[1].sum(dim=1)
-        dispersion = float(counts.var() / counts.mean().clamp_min(1e-6))
-        projection, pseudo_labels = project(logits, self.competition)
+        projection, pseudo_labels = project(logits)
         for _ in range(self.rounds if data.inputs.shape[1] else 0):
             weights = fit_ridge(data.pca_inputs, pseudo_labels, data.C, pairs)
             if data.smoothing is not None:
                 weights = data.smoothing(weights, pairs.texts * prevalence, self.graph_texts)
-            tensors["text_weights"] = self.text_weight * weights
+            tensors["text_weights"] = self.slope * weights
             tensors["text_intercepts"] = -tensors["text_weights"].T @ data.pca_inputs.centre
             logits = unsupervised_logits(data.scores, data.inputs, tensors, pairs)
-            projection, probabilities = project(logits, self.competition)
+            projection, probabilities = project(logits)
             change = float((probabilities - pseudo_labels).abs().sum() / len(probabilities))
             pseudo_labels = probabilities
-        return SelfTrained(tensors, projection, logits, dispersion, change)
+        return SelfTrained(tensors, projection, logits, change)

@@ -15,8 +15,8 @@ def counts_of(*texts: str) -> csr_array:
     return csr_array(np.array([[text.split().count(word) for word in words] for text in texts], dtype=np.float32))
 
 
-def fitted(counts: csr_array, rank: int = 400, min_texts: int = 2) -> LSA:
-    lsa = LSA.fit(counts, rank, min_texts)
+def fitted(counts: csr_array, rank: int = 400) -> LSA:
+    lsa = LSA.fit(counts, rank)
     assert lsa is not None
     return lsa
 
@@ -49,14 +49,14 @@ def test_axes_are_those_of_the_truncated_svd() -> None:
 def test_rank_and_words_are_bounded() -> None:
     counts = counts_of(*GRAIN_AND_GOLD, "gold once")
     assert fitted(counts, rank=2)(counts).shape == (19, 2)
-    assert len(fitted(counts, min_texts=1).buckets) == counts.shape[1]
+    # "once" is in one text only, and says nothing of any other.
     assert len(fitted(counts).buckets) == counts.shape[1] - 1
     # As many axes as there are words but one, where the rank allows more.
     assert fitted(counts).components.shape == (6, 5)
 
 
 def test_too_few_words_for_axes() -> None:
-    assert LSA.fit(counts_of("one", "two"), 400, 2) is None
+    assert LSA.fit(counts_of("one", "two"), 400) is None
     lsa = fitted(counts_of(*["a b", "a c", "b c"] * 4))
     assert not lsa(csr_array((2, 3), dtype=np.float32)).any()
 

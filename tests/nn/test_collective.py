@@ -61,7 +61,6 @@ def make(scores: tuple[Tensor, Tensor, Tensor], *, corrected: bool) -> Collectiv
         "score_weight": torch.tensor(2.0),
         "text_weights": torch.randn(DIMENSIONS, LABELS, generator=draw),
         "text_intercepts": torch.randn(LABELS, generator=draw),
-        "ceiling": torch.tensor([0.5, 0.6, 0.9, 1.0]),
         "thresholds": torch.tensor([0.0, 0.1, -0.2, 0.3]),
     }
     if corrected:
@@ -94,7 +93,7 @@ def test_logits_are_those_of_the_formulas(scores: tuple[Tensor, Tensor, Tensor],
         expected = expected + model.get_buffer("intercepts")
     logits = model(*scores)
     assert torch.allclose(logits, expected, atol=1e-5)
-    probabilities = model.get_buffer("ceiling") * torch.sigmoid(model.projections["calibration"](0.4 * logits))
+    probabilities = torch.sigmoid(model.projections["calibration"](0.4 * logits))
     assert torch.allclose(model.probabilities(logits), probabilities)
     margins = model.projections["decision"](1.5 * logits) - model.get_buffer("thresholds")
     assert torch.allclose(model.decision_function(logits), margins)

@@ -84,13 +84,6 @@ def test_the_further_it_is_solved_the_nearer_the_totals() -> None:
     assert error(ProjectionSteps()) < 0.2 * error(ProjectionSteps(turns=1, first=1))
 
 
-def test_under_a_ceiling_totals_are_met_all_the_same() -> None:
-    logits = torch.randn(300, 4, generator=torch.Generator().manual_seed(7))
-    prevalence, ceiling = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.tensor([0.5, 0.6, 0.8, 1.0])
-    projection = CollectiveProjection.fit(logits, prevalence, 1.0, 0.0, ceiling=ceiling)
-    assert torch.allclose((ceiling * torch.sigmoid(projection(logits))).mean(dim=0), prevalence, rtol=0.01)
-
-
 def test_its_config_makes_it_again() -> None:
     logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(8))
     projection = CollectiveProjection.fit(logits, torch.full((3,), 0.3), 0.9, 0.5)

@@ -45,10 +45,17 @@ def test_annotated_texts_help_and_more_help_more(world: World) -> None:
     assert world.metrics(world.scarce(90)).miF1 > 0.8 * some
 
 
-def test_decisions_are_as_common_as_they_should_be_and_probabilities_are_calibrated(world: World) -> None:
+def test_decisions_are_as_common_as_they_should_be_where_they_aim_at_that(world: World) -> None:
+    recipe = DefaultRecipe(aim="prevalence")
+    for annotated in (None, world.annotated(300)):
+        decisions = world.decisions(recipe.fit(world.train, world.graph, world.priors, annotated))
+        assert decisions.mean(axis=0) == pytest.approx(world.priors.shares, abs=0.1)
+
+
+def test_probabilities_add_up_and_are_calibrated(world: World) -> None:
     start = reliability(world.truth, world.test.zero_shot_probabilities().numpy())
     for model in (world.unsupervised(), world.supervised(300)):
-        assert world.decisions(model).mean(axis=0) == pytest.approx(world.priors.shares, abs=0.1)
+        assert world.probabilities(model).mean(axis=0) == pytest.approx(world.priors.shares, abs=0.03)
         assert reliability(world.truth, world.probabilities(model)).error() < start.error() / 2
 
 
@@ -137,25 +144,34 @@ def test_rough_knowledge_is_worth_something(world: World) -> None:
     assert nothing.priors.cardinality >= 1
 
 
-def test_an_interval_is_as_good_as_its_geometric_middle(world: World) -> None:
-    shares, widths = world.priors.shares, np.linspace(1, 3, 8)
-    intervals = tuple(zip((shares / widths).tolist(), (shares * widths).tolist(), strict=True))
+def test_an_interval_of_one_number_is_that_number(world: World) -> None:
+    intervals = tuple((share, share) for share in world.priors.shares.tolist())
     one, two = fit(world, Priors(world.priors.cardinality, intervals)), world.unsupervised()
-    assert np.allclose(world.probabilities(one), world.probabilities(two), atol=1e-5)
-    assert (world.decisions(one) == world.decisions(two)).all()
+    assert (world.probabilities(one) == world.probabilities(two)).all()
 
 
-def test_a_prevalence_that_is_given_among_guesses_is_kept_to(world: World) -> None:
-    """Thresholds aim at F1 where λ is a guess only."""
-    given = tuple(world.priors.shares[:3].tolist())
-    rough = DefaultRecipe().fit(
-        world.train, world.graph, Priors(1.3, (*given, "standard", "standard", "standard", "uncommon", "uncommon"))
+def test_decisions_aim_at_f1_or_at_prevalences(world: World) -> None:
+    f1, prevalence = (
+        DefaultRecipe(aim=aim).fit(world.train, world.graph, world.priors)
+        for aim in ("f1", "prevalence")  # type: ignore[arg-type]
     )
-    thresholds = rough.network.get_buffer("thresholds")
-    assert not thresholds[:3].any()
-    assert thresholds[3:].all()
-    whole = DefaultRecipe().fit(world.train, world.graph, Priors.exact(1.3, world.priors.shares))
-    assert not whole.network.get_buffer("thresholds").any()
+    assert f1.network.get_buffer("thresholds").any()
+    assert not prevalence.network.get_buffer("thresholds").any()
+    assert (world.probabilities(f1) == world.probabilities(prevalence)).all()
+    assert DefaultRecipe().adapted(aim="prevalence").aim == "prevalence"
+    with pytest.raises(InputError, match="aim must be one of f1, prevalence, but is 'F1'"):
+        DefaultRecipe(aim="F1")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="The recipe default has no epochs"):
+        DefaultRecipe().adapted(epochs=3)
+
+
+def test_ten_numbers_and_no_more() -> None:
+    def count(value: object) -> int:
+        if isinstance(value, dict):
+            return sum(count(one) for one in value.values())
+        return int(isinstance(value, int | float))
+
+    assert count(DefaultRecipe().config()) == 10
 
 
 def test_who_knows_nothing_is_trained_as_in_scarce_annotation(world: World) -> None:
@@ -166,7 +182,7 @@ def test_who_knows_nothing_is_trained_as_in_scarce_annotation(world: World) -> N
 
 
 def test_what_is_roughly_known_counts_beside_annotated_texts(world: World) -> None:
-    nothing, rough = (fit(world, priors, world.annotated(10)).priors for priors in (None, WORDS))
+    nothing, rough = (fit(world, priors, world.annotated(3)).priors for priors in (None, WORDS))
     assert rough.cardinality == 1.3
     truth = np.log(world.priors.shares)
     off = [np.abs(np.log(known.shares) - truth).mean() for known in (nothing, rough)]

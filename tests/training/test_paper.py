@@ -112,13 +112,6 @@ def test_its_own_estimation_counts(graph: SignedLabelGraph, features: Features) 
     assert usual.shares.tolist() != pytest.approx(changed.shares.tolist())
 
 
-def test_an_interval_is_as_good_as_its_geometric_middle(graph: SignedLabelGraph, features: Features) -> None:
-    intervals = Priors(1.5, ((0.04, 0.25), (0.1, 0.4), 0.3, 0.2, 0.3, 0.4))
-    middles = Priors(1.5, (0.1, 0.2, 0.3, 0.2, 0.3, 0.4))
-    one, two = (QUICK.fit(features, graph, priors).predict(features) for priors in (intervals, middles))
-    assert torch.allclose(one.probabilities, two.probabilities, atol=1e-6)
-
-
 def test_without_priors_annotated_texts_have_them(
     graph: SignedLabelGraph, features: Features, annotated: Annotated
 ) -> None:

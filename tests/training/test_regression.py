@@ -77,19 +77,19 @@ def test_the_common_line_is_the_best_even_where_logits_are_far_out(std: float, i
     def loss(line: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
         scaled = line[0] * logits.double() + line[1]
         fit = torch.nn.functional.binary_cross_entropy_with_logits(scaled, truth.double(), reduction="sum")
-        return float(fit) + 2 * ((line[0] - 0.5) ** 2 + line[1] ** 2)
+        return float(fit) + ((line[0] - 0.5) ** 2 + line[1] ** 2) / 2
 
-    line = np.array([float(part) for part in platt_scaling(logits, truth, 0.5, 4.0)])
+    line = np.array([float(part) for part in platt_scaling(logits, truth, 0.5)])
     best = minimize(loss, [0.3, intercept], method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})
     assert loss(line) <= best.fun * (1 + 1e-5) + 1e-3
 
 
 def test_a_line_never_falls_and_stays_near_what_is_usual_where_there_is_little_to_learn_from() -> None:
     logits = torch.linspace(-3, 3, 100)[:, None]
-    assert platt_scaling(logits, (logits < 0).float(), 0.5, 4.0)[0] == 0
-    slope, intercept = platt_scaling(torch.tensor([[0.1]]), torch.tensor([[1.0]]), 0.5, 4.0)
+    assert platt_scaling(logits, (logits < 0).float(), 0.5)[0] == 0
+    slope, intercept = platt_scaling(torch.tensor([[0.1]]), torch.tensor([[1.0]]), 0.5)
     assert float(slope) == pytest.approx(0.5, abs=0.05)
-    assert float(intercept) == pytest.approx(0.0, abs=0.15)
+    assert float(intercept) == pytest.approx(0.0, abs=0.5)
 
 
 def test_the_ridge_is_one_step_of_newtons_method(data: tuple[torch.Tensor, torch.Tensor]) -> None:

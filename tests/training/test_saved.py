@@ -110,7 +110,7 @@ def test_numbers_of_numpy_can_be_saved(world: World, tmp_path: Path) -> None:
 
 
 def test_every_number_reaches_the_manifest(world: World, tmp_path: Path) -> None:
-    default = DefaultRecipe(self_training=SelfTraining(rounds=1), estimation=PriorEstimation(floor=0.25))
+    default = DefaultRecipe(self_training=SelfTraining(rounds=1), estimation=PriorEstimation(guess_power=2.0))
     for place, recipe in enumerate((default, replace(QUICK, decay=0.3, betas=(0.7, 0.8)))):
         folder = tmp_path / str(place)
         train(recipe, world.train, world.graph, Priors.nothing(8)).save(folder)
