@@ -1,32 +1,50 @@
-"""Features on disk: a folder of checksummed blocks that is filled bit by bit and can be left at any moment.
+"""Features on disk: a folder of checksummed shards that is filled bit by bit and can be left at any moment.
 
     FEATURES/
-      manifest.json                        what made the scores, the grid of blocks, the SHA-256 of each block, of the
-                                           texts and labels that it counts, and of the manifest itself
-      texts.jsonl                          {"id", "sha256"} in the order of the rows
+      manifest.json                        what made the scores, which texts and labels there are and how they are cut
+                                           into shards, with digests of both and of the manifest itself
+      texts-r00000000.safetensors          ids and hashes of the texts (`features.index`), a file a growth
       labels.jsonl                         {"label", "description", …} in the order of the columns
+      shard-r00000000.json                 a group of rows: the digest of its texts, the SHA-256 of each of its files
       block-r00000000-c000000-PART.safetensors
                                            "entailment" and "contradiction", (rows, columns), of a part of the scorer
-      label-c00000000-PART.safetensors     what that part computes of the labels' hypotheses: "vectors" (labels,
-                                           dimensions), or "tokens" and "lengths"
       vectors-r00000000-PART.safetensors   "vectors" (rows, dimensions) of that part's encoder, if it has one
       text-r00000000.safetensors           words: "word_buckets", "word_counts" (entries,), "word_starts" (rows + 1,)
+      shard-c00000000.json                 a group of labels, likewise
+      label-c00000000-PART.safetensors     what that part computes of the labels' hypotheses: "vectors" (labels,
+                                           dimensions), or "tokens" and "lengths"
 
-Rows and columns are cut into groups; a block is one group of rows by one group of columns. Texts and labels that come
-later are groups of their own, so that what is there is never touched. A scorer is one part, an ensemble has several:
-their scores are joined when they are read, and a part that comes later is scored alone. In a sparse store a block holds
-each text's candidates instead: "labels", "entailment" and "contradiction", (rows, candidates).
+Rows and columns are cut into groups; a block is one group of rows by one group of columns, and all files of a group of
+rows are a shard. Texts and labels that come later are groups of their own, so that what is there is never touched. A
+scorer is one part, an ensemble has several: their scores are joined when they are read, and a part that comes later is
+scored alone. In a sparse store a block holds each text's candidates instead: "labels", "entailment" and
+"contradiction", (rows, candidates).
 
-A block is written under another name, synced and renamed; then the manifest is, with its digest. What the manifest
-does not list does not count: a run that was killed may leave blocks and longer lists of texts and labels.
+A file is written under another name, synced and renamed; then the manifest of its shard is, with its digest. What no
+manifest lists does not count: a run that was killed may leave files and a longer list of labels. The manifest of the
+store is written when texts, labels or parts come, and never while they are scored: whoever has the folder in reach, on
+this machine or another, can write shards, and their manifests join them.
+
+50 million texts, ids of 10 bytes, 28 labels, three parts with 384 + 384 + 128 dimensions, 1024 texts a shard:
+
+    shards            50e6 / 1024                      48,829, with 8 files each: 390,632 files
+    shard manifests   48,829 × 1.0 KB                  49 MB, each written at most 7 times: 0.34 GB in all
+    the same in one   7 × 48,829 writes of up to 39 MB 6.7 TB, which is what the square of the shards comes to
+    index of texts    50e6 × (10 + 56) bytes           3.3 GB, mapped; in memory while it is sorted: 50e6 × 24 = 1.2 GB
+    scores            50e6 × 28 × 2 × 4 bytes × 3      33.6 GB in float32, 16.8 GB in float16
+    vectors           50e6 × 896 × 2 bytes             89.6 GB
+    words             50e6 × about 20 × 6 bytes        6.0 GB
+
+`benchmarks/store_growth.py` measures 2 million.
 """
 
 import hashlib
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -35,12 +53,13 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 from torch import Tensor
 
-from bncl_pyg.corpus import LabelSet, digest, read_rows
+from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.features.features import Features
+from bncl_pyg.features.index import IndexPiece, Span, TextIndex, match, text_hash
 from bncl_pyg.persistence import (
     LOCK,
     MANIFEST,
@@ -49,10 +68,8 @@ from bncl_pyg.persistence import (
     read_manifest,
     sha256_of,
     write_bytes,
-    write_jsonl,
     write_manifest,
 )
-from bncl_pyg.scorers import join_scores, join_vectors
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +81,9 @@ BLOCK_LABELS = 4096
 """How many labels' vectors are kept in one file."""
 MOST_COUNT = 2**15 - 1
 """How often a word is counted in a text at most."""
-TEXTS, LABELS = "texts.jsonl", "labels.jsonl"
-Span = tuple[int, int]
-"""The first row or column of a group and the one after its last."""
+LABELS = "labels.jsonl"
+SHARD = "features-shard"
+"""The kind of manifest that a shard has."""
 
 
 class StaleFeaturesError(InputError):
@@ -74,31 +91,21 @@ class StaleFeaturesError(InputError):
 
 
 @dataclass(frozen=True)
-class TextIndex:
-    """Which texts there are, without the texts: ids and hashes, in order."""
-
-    ids: tuple[str, ...]
-    hashes: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def as_dict(self) -> dict[str, str]:
-        """Return the hash of each id."""
-        return dict(zip(self.ids, self.hashes, strict=True))
-
-
-def text_hash(text: str) -> str:
-    """Return a text's SHA-256."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass
 class Grid:
-    """How a store is cut into blocks."""
+    """How a store is cut into blocks.
 
-    rows: list[Span]
-    columns: list[Span]
+    Args:
+        runs: of rows that came together: the first, the one after the last, and how many are a group.
+        columns: the groups of columns.
+    """
+
+    runs: tuple[tuple[int, int, int], ...] = ()
+    columns: tuple[Span, ...] = ()
+
+    @cached_property
+    def rows(self) -> list[Span]:
+        """The groups of rows."""
+        return [group for start, stop, size in self.runs for group in cut(start, stop, size)]
 
     def blocks(self) -> Iterator[tuple[Span, Span]]:
         """Yield every block, row group by row group."""
@@ -106,10 +113,19 @@ class Grid:
             for columns in self.columns:
                 yield rows, columns
 
+    def rows_with(self, row: int) -> Span:
+        """Return the group that has a row."""
+        return self.rows[bisect_right(self.rows, (row, len(self.rows) and self.rows[-1][1])) - 1]
+
 
 def block_name(rows: Span, columns: Span, part: str) -> str:
     """Return the file name of a part's block."""
     return f"block-r{rows[0]:08d}-c{columns[0]:06d}-{_slug(part)}.safetensors"
+
+
+def aside_name(rows: Span, columns: Span, part: str) -> str:
+    """Return the file name of what a block will be made of when the blocks that it copies from are there."""
+    return f".aside-{block_name(rows, columns, part)}"
 
 
 def vectors_name(rows: Span, part: str) -> str:
@@ -125,6 +141,26 @@ def text_name(rows: Span) -> str:
 def label_name(columns: Span, part: str) -> str:
     """Return the file name of what a part computed of some labels."""
     return f"label-c{columns[0]:08d}-{_slug(part)}.safetensors"
+
+
+def index_name(first: int) -> str:
+    """Return the file name of the ids and hashes of the texts that came together, from this row on."""
+    return f"texts-r{first:08d}.safetensors"
+
+
+def shard_key(rows: Span) -> str:
+    """Return by what a group of rows is named."""
+    return f"r{rows[0]:08d}"
+
+
+def label_key(columns: Span) -> str:
+    """Return by what a group of labels is named."""
+    return f"c{columns[0]:08d}"
+
+
+def _key_of(name: str) -> str:
+    """Return the group that a file belongs to."""
+    return name.removesuffix(".safetensors").split("-")[1]
 
 
 def _slug(part: str) -> str:
@@ -145,7 +181,7 @@ def cut(start: int, stop: int, size: int) -> list[Span]:
 
 @dataclass
 class FeatureStore:
-    """A store that is open for writing; made by `writing`, which holds its lock."""
+    """A store that is open; for writing, it is made by `writing`, which holds its lock."""
 
     path: Path
     config: dict[str, Any]
@@ -153,15 +189,42 @@ class FeatureStore:
     index: TextIndex
     labels: LabelSet
     grid: Grid
-    checksums: dict[str, str] = field(default_factory=dict)
-    verified: bool = False
-    """Whether all files were compared with their checksums since the store was opened."""
+    index_files: dict[str, str]
+    """The SHA-256 of the files of the index."""
 
-    @cached_property
-    def list_digests(self) -> dict[str, str]:
-        """The digest of the texts and of the labels, in order; more lines in their files do not count."""
-        texts = digest(part for pair in zip(self.index.ids, self.index.hashes, strict=True) for part in pair)
-        return {TEXTS: texts, LABELS: self.labels.digest()}
+    def __post_init__(self) -> None:
+        self._shards: dict[str, dict[str, str]] = {}
+        self._verified: set[str] = set()
+
+    def files_of(self, key: str) -> dict[str, str]:
+        """Return the SHA-256 of each file of a shard that counts, by name."""
+        if key not in self._shards:
+            self._shards[key] = self._read_shard(key)
+        return self._shards[key]
+
+    def _read_shard(self, key: str) -> dict[str, str]:
+        name = f"shard-{key}.json"
+        if not (self.path / name).is_file():
+            return {}
+        manifest = read_manifest(self.path, SHARD, check_files=False, name=name)
+        expected = self._shard_content(key)
+        if any(manifest.get(field) != value for field, value in expected.items()):
+            raise InputError(f"{self.path / name} is of other texts than those of its store; make {self.path} anew.")
+        return dict(manifest["files"])
+
+    def _shard_content(self, key: str) -> dict[str, Any]:
+        if key.startswith("c"):
+            return {}
+        rows = self.grid.rows_with(int(key[1:]))
+        return {"rows": list(rows), "texts": self.index.digest(rows)}
+
+    def has_file(self, name: str) -> bool:
+        """Return whether a file is there and counts."""
+        return name in self.files_of(_key_of(name))
+
+    def forget_shards(self) -> None:
+        """Look at the manifests of the shards again when they are asked for: others may have written them."""
+        self._shards = {}
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
@@ -174,12 +237,12 @@ class FeatureStore:
         return [
             (rows, columns)
             for rows, columns in self.grid.blocks()
-            if any(block_name(rows, columns, part) not in self.checksums for part in wanted)
+            if not all(self.has_block(rows, columns, part) for part in wanted)
         ]
 
     def has_block(self, rows: Span, columns: Span, part: str) -> bool:
         """Return whether a part's block is there."""
-        return block_name(rows, columns, part) in self.checksums
+        return self.has_file(block_name(rows, columns, part))
 
     def put(self, rows: Span, columns: Span, part: str, scores: dict[str, Tensor]) -> None:
         """Write one block of a part."""
@@ -194,16 +257,36 @@ class FeatureStore:
         """Return the candidates of a group of texts from a part that has them; (rows, candidates)."""
         for part in self.parts:
             if self.has_block(rows, columns, part):
-                return _read_block(self, rows, columns, part)["labels"].long()
+                return self.read_block(rows, columns, part)["labels"].long()
         return None
+
+    def get_aside(self, rows: Span, columns: Span, part: str) -> dict[str, Tensor] | None:
+        """Return the scores of those texts of a block that are no copies, if they were set aside."""
+        file = self.path / aside_name(rows, columns, part)
+        # It was renamed when it was whole; that it is, no manifest says.
+        return load_file(file) if file.is_file() else None
+
+    def put_aside(self, rows: Span, columns: Span, part: str, scores: dict[str, Tensor]) -> None:
+        """Keep scores of a block that waits for others."""
+        file = self.path / aside_name(rows, columns, part)
+        if not file.is_file():
+            write_bytes(file, save({name: values.contiguous() for name, values in scores.items()}))
+
+    def has_texts(self, rows: Span) -> bool:
+        """Return whether the words of a group of rows are there."""
+        return self.has_file(text_name(rows))
+
+    def has_vectors(self, rows: Span, part: str) -> bool:
+        """Return whether a part's vectors of a group of rows are there."""
+        return self.has_file(vectors_name(rows, part))
 
     def missing_texts(self) -> list[Span]:
         """Return the groups of rows whose words are not there yet."""
-        return [rows for rows in self.grid.rows if text_name(rows) not in self.checksums]
+        return [rows for rows in self.grid.rows if not self.has_texts(rows)]
 
     def missing_vectors(self, part: str) -> list[Span]:
         """Return the groups of rows of which a part's vectors are not there yet."""
-        return [rows for rows in self.grid.rows if vectors_name(rows, part) not in self.checksums]
+        return [rows for rows in self.grid.rows if not self.has_vectors(rows, part)]
 
     def label_groups(self) -> list[Span]:
         """Return the groups of labels of which a part's tensors lie in one file each."""
@@ -211,7 +294,7 @@ class FeatureStore:
 
     def has_labels(self, columns: Span, part: str) -> bool:
         """Return whether what a part computed of a group of labels is there."""
-        return label_name(columns, part) in self.checksums
+        return self.has_file(label_name(columns, part))
 
     def put_labels(self, columns: Span, part: str, tensors: Mapping[str, Tensor]) -> None:
         """Write what a part computed of a group of labels."""
@@ -222,7 +305,7 @@ class FeatureStore:
         groups = self.label_groups()
         if not groups or not all(self.has_labels(group, part) for group in groups):
             return {}
-        files = [_read_file(self, label_name(group, part)) for group in groups]
+        files = [self.read_file(label_name(group, part)) for group in groups]
         tensors = {name: torch.cat([file[name] for file in files]) for name in files[0]}
         rows = tensors.get("vectors", tensors.get("lengths"))
         if rows is not None and len(rows) != len(self.labels):
@@ -247,59 +330,113 @@ class FeatureStore:
     def _put(self, name: str, tensors: dict[str, Tensor]) -> None:
         content = save(tensors)
         write_bytes(self.path / name, content)
-        self.checksums[name] = hashlib.sha256(content).hexdigest()
-        self.write_manifest()
+        key = _key_of(name)
+        self._shards[key] = {**self.files_of(key), name: hashlib.sha256(content).hexdigest()}
+        self._write_shard(key)
+
+    def _write_shard(self, key: str) -> None:
+        write_manifest(self.path, SHARD, self._shard_content(key), self._shards[key], name=f"shard-{key}.json")
 
     def get_row(self, row: int, columns: Span, part: str) -> dict[str, Tensor]:
         """Return one row of a part's block that is there, (columns or candidates,) each."""
-        rows = next(group for group in self.grid.rows if group[0] <= row < group[1])
+        rows = self.grid.rows_with(row)
         place = row - rows[0]
         with safe_open(self.path / block_name(rows, columns, part), framework="pt") as file:
             return {name: file.get_slice(name)[place] for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-
-    def write_lists(self) -> None:
-        """Write which texts and labels there are."""
-        pairs = zip(self.index.ids, self.index.hashes, strict=True)
-        write_jsonl(self.path / TEXTS, ({"id": name, "sha256": content} for name, content in pairs))
-        self.labels.write(self.path / LABELS)
 
     def write_manifest(self) -> None:
         """Write the manifest as things stand."""
         content = {
             **self.config,
             "shape": [len(self.index), len(self.labels)],
-            "rows": self.grid.rows,
+            "rows": self.grid.runs,
             "columns": self.grid.columns,
-            "lists": self.list_digests,
+            "labels": self.labels.digest(),
         }
-        write_manifest(self.path, "features", content, self.checksums)
+        write_manifest(self.path, "features", content, self.index_files)
 
-    def _forget_damaged(self) -> None:
-        """Keep the checksums of whole blocks only, and clear away what a killed run left half written."""
-        for name, expected in list(self.checksums.items()):
-            file = self.path / name
-            if not file.is_file() or sha256_of(file) != expected:
-                log.warning("%s is %s and is scored again.", file, "damaged" if file.exists() else "missing")
-                del self.checksums[name]
-        self.verified = True
+    def verify(self, key: str) -> None:
+        """Keep the checksums of a shard's whole files only; what is not whole is missing from now on."""
+        try:
+            files = self.files_of(key)
+        except InputError as error:
+            log.warning("%s What it lists is scored again.", error)
+            files = self._shards[key] = {}
+        whole = {name: expected for name, expected in files.items() if self._is_whole(name, expected)}
+        if len(whole) < len(files):
+            self._shards[key] = whole
+            self._write_shard(key)
+        self._verified.add(key)
+
+    def _is_whole(self, name: str, expected: str) -> bool:
+        file = self.path / name
+        if file.is_file() and sha256_of(file) == expected:
+            return True
+        log.warning("%s is %s and is scored again.", file, "damaged" if file.exists() else "missing")
+        return False
+
+    def keys(self) -> list[str]:
+        """Return the names of all shards."""
+        return [*map(shard_key, self.grid.rows), *map(label_key, self.label_groups())]
+
+    def clear_leftovers(self) -> None:
+        """Remove what a killed run left half written, or whole but listed nowhere."""
         for leftover in self.path.glob(".*.*"):
-            if leftover.name.startswith((".block-", ".manifest", ".text", ".label", ".vectors")):
+            if leftover.name.startswith((".aside-", ".block-", ".manifest", ".text", ".label", ".vectors", ".shard-")):
                 leftover.unlink()
+        for file in self.path.glob("texts-r*.safetensors"):
+            if file.name not in self.index_files:
+                file.unlink()
+
+    def read_file(self, name: str) -> dict[str, Tensor]:
+        """Return the tensors of a file that counts, mapped into memory; one that is not whole is named and never used.
+
+        A file is compared with its checksum once, when it is first read.
+        """
+        file, key = self.path / name, _key_of(name)
+        if key not in self._verified and (not file.is_file() or sha256_of(file) != self.files_of(key).get(name)):
+            raise InputError(
+                f"{file} is missing or damaged: it is not the file that its manifest describes; featurize again to "
+                f"make it anew."
+            )
+        try:
+            return load_file(file)
+        except SafetensorError as error:
+            raise InputError(f"{file} is not a safetensors file ({error}).") from None
+
+    def read_block(self, rows: Span, columns: Span, part: str) -> dict[str, Tensor]:
+        """Return a part's block, (rows, columns) or (rows, candidates) each."""
+        name = block_name(rows, columns, part)
+        scores = self.read_file(name)
+        sparse = self.config["kind"] == "sparse"
+        shape = (rows[1] - rows[0], self.config["candidates"] if sparse else columns[1] - columns[0])
+        for needed in ("entailment", "contradiction", *(["labels"] if sparse else [])):
+            if needed not in scores or tuple(scores[needed].shape) != shape:
+                raise InputError(f"{self.path / name} must hold '{needed}' of shape {shape}.")
+        return scores
 
 
 @contextmanager
 def writing(
-    path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int, *, fresh: bool = False
+    path: Path,
+    config: dict[str, Any],
+    texts: Iterable[tuple[str, str]],
+    labels: LabelSet,
+    block_texts: int,
+    *,
+    fresh: bool = False,
+    verify: bool = True,
 ) -> Iterator[FeatureStore]:
     """Open a store for these texts and labels, new or to be gone on with, and hold its lock.
 
     Args:
         path: the folder.
         config: what the content depends on: kind, dtype, scorer, template, candidates, word_buckets.
-        index: the texts; those that are there already must be unchanged, others are added.
+        texts: id and SHA-256 of each; those that are there already must be unchanged, others are added.
         labels: the labels; likewise.
         block_texts: how many texts a new group of rows has.
         fresh: drop what is there and start anew.
+        verify: whether to compare all files with their checksums now; whoever does not must `verify` each shard.
     """
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is there and is no folder, but features are one; choose another name.")
@@ -308,7 +445,7 @@ def writing(
         raise InputError(
             f"The parts of the scorer '{config['scorer'].get('name')}' have names that are too alike for files."
         )
-    path.mkdir(parents=True, exist_ok=True)
+    given = _index_of(texts, path)
     with folder_lock(path):
         if fresh and (path / MANIFEST).exists():
             check_free(path, "features", overwrite=True)
@@ -317,8 +454,27 @@ def writing(
             if any(not file.name.startswith(".") for file in path.iterdir()):
                 raise InputError(f"{path} is not empty and is no bncl features folder; choose another name.")
             # An empty store first, which then grows: whenever a run is killed, what is there is a store.
-            FeatureStore(path, config, TextIndex((), ()), LabelSet((), ()), Grid([], [])).write_manifest()
-        yield _grown(path, config, index, labels, block_texts)
+            FeatureStore(path, config, TextIndex(), LabelSet((), ()), Grid(), {}).write_manifest()
+        store = _grown(path, config, given, labels, block_texts)
+        store.clear_leftovers()
+        if verify:
+            for key in store.keys():  # noqa: SIM118 (not a dictionary)
+                store.verify(key)
+        yield store
+
+
+def _index_of(texts: Iterable[tuple[str, str]], path: Path) -> TextIndex:
+    """Return the index of texts; where they cannot be used, no folder is left that was not there."""
+    is_new = not path.exists()
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        index = TextIndex.of(texts, path)
+        index.check_unique()
+    except BaseException:
+        if is_new:
+            path.rmdir()
+        raise
+    return index
 
 
 def _clear(path: Path) -> None:
@@ -341,26 +497,37 @@ def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSe
         config = {**config, "ranker": stored.config["ranker"]}
     if changed:
         raise StaleFeaturesError(_made_otherwise(path, changed, stored.config, config))
-    texts = _added(path, "text", "text", stored.index.as_dict(), index.as_dict())
-    new_texts = TextIndex(tuple(texts), tuple(texts.values()))
-    added = set(_added(path, "label", "description of label", stored.labels.meanings(), labels.meanings()))
+    new, wrong = match(stored.index, index)
+    if wrong is not None:
+        row, given = wrong
+        name = stored.index.id(row)
+        raise StaleFeaturesError(
+            f"{path} was made with another text '{name}'; start anew with fresh=True."
+            if given
+            else f"{path} has a text '{name}' that is not in the input; start anew with fresh=True."
+        )
+    added = set(_added(path, stored.labels.meanings(), labels.meanings()))
     new_labels = labels.chosen(place for place, name in enumerate(labels.names) if name in added)
     if len(stored.labels) and len(new_labels) and config["kind"] == "sparse":
         raise StaleFeaturesError(
             f"{path} holds the best candidates among {len(stored.labels)} labels, and label '{new_labels.names[0]}' "
             f"is new: candidates must be chosen again; start anew with fresh=True."
         )
-    rows, columns = len(stored.index), len(stored.labels)
+    rows, columns, more = len(stored.index), len(stored.labels), len(new_labels)
+    pieces, files = stored.index.pieces, stored.index_files
+    # The lists come first: a manifest that counts more than its lists hold would be damage, the reverse is not.
+    if len(new):
+        file = path / index_name(rows)
+        (index.pieces[0] if len(new) == len(index) else index.chosen(new, path)).write(file)
+        pieces, files = (*pieces, IndexPiece.read(file)), {**files, file.name: sha256_of(file)}
+    known = stored.labels.extended(new_labels)
+    if more:
+        known.write(path / LABELS)
     grid = Grid(
-        [*stored.grid.rows, *cut(rows, rows + len(new_texts), block_texts)],
-        [*stored.grid.columns, *cut(columns, columns + len(new_labels), max(len(new_labels), 1))],
+        (*stored.grid.runs, *([(rows, rows + len(new), block_texts)] if len(new) else [])),
+        (*stored.grid.columns, *cut(columns, columns + more, max(more, 1))),
     )
-    index = TextIndex(stored.index.ids + new_texts.ids, stored.index.hashes + new_texts.hashes)
-    store = FeatureStore(path, config, index, stored.labels.extended(new_labels), grid, stored.checksums)
-    store._forget_damaged()
-    if len(new_texts) or len(new_labels):
-        # The lists come first: a manifest that counts more than its lists hold would be damage, the reverse is not.
-        store.write_lists()
+    store = FeatureStore(path, config, TextIndex(pieces), known, grid, files)
     store.write_manifest()
     return store
 
@@ -381,163 +548,43 @@ def _made_otherwise(path: Path, changed: list[str], there: dict[str, Any], given
     return f"{path} was made with {', and '.join(what)}; start anew with fresh=True, or choose another name."
 
 
-def _added(path: Path, what: str, changed: str, there: dict[str, str], given: dict[str, str]) -> dict[str, str]:
-    """Return what is new in the input; raise an error that names what is gone or changed."""
+def _added(path: Path, there: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+    """Return which labels are new in the input; raise an error that names what is gone or changed."""
     new = dict(given)
     for name, content in there.items():
         if name not in new:
             raise StaleFeaturesError(
-                f"{path} has a {what} '{name}' that is not in the input; start anew with fresh=True."
+                f"{path} has a label '{name}' that is not in the input; start anew with fresh=True."
             )
         if new.pop(name) != content:
-            raise StaleFeaturesError(f"{path} was made with another {changed} '{name}'; start anew with fresh=True.")
+            raise StaleFeaturesError(
+                f"{path} was made with another description of label '{name}'; start anew with fresh=True."
+            )
     return new
 
 
-def open_store(path: Path) -> FeatureStore:
-    """Open a store; its manifest and its lists are checked, its blocks are not read yet."""
-    manifest = read_manifest(path, "features", check_files=False)
-    texts, columns = manifest["shape"]
-    rows = list(read_rows(path / TEXTS)) if texts and (path / TEXTS).is_file() else []
-    index = TextIndex(tuple(row.identifier("id") for row in rows), tuple(row.string("sha256") for row in rows))
-    labels = LabelSet.read(path / LABELS) if columns and (path / LABELS).is_file() else LabelSet((), ())
-    # A run that was killed while it added texts or labels may have left longer lists: the manifest counts.
-    index = TextIndex(index.ids[:texts], index.hashes[:texts])
-    labels = labels.chosen(range(min(columns, len(labels))))
-    grid = Grid(*([(first, last) for first, last in manifest[axis]] for axis in ("rows", "columns")))
-    own = {"format", "version", "shape", "rows", "columns", "lists", "files"}
-    config = {key: value for key, value in manifest.items() if key not in own}
-    store = FeatureStore(path, config, index, labels, grid, dict(manifest["files"]))
-    for name, expected in store.list_digests.items():
-        if manifest["lists"].get(name) != expected:
-            raise InputError(f"{path / name} is missing or damaged: it is not the file that its manifest describes.")
-    return store
-
-
-def read_features(path: Path, *, parts: bool = False) -> Features:
-    """Read a whole store; a file that is missing, damaged or of another shape is named and never used.
+def open_store(path: Path, *, check: bool = True) -> FeatureStore:
+    """Open a store; its manifest and its lists are checked, its shards are not read yet.
 
     Args:
         path: the folder.
-        parts: whether the scores of each part of an ensemble are wanted too, which takes as much memory again for each.
+        check: whether the index of the texts is compared with its checksum, which reads all of it.
     """
-    store = open_store(path)
-    missing = len(store.missing())
-    if missing:
-        total = len(store.grid.rows) * len(store.grid.columns)
-        raise InputError(
-            f"{path} is not complete: {missing} of {total} blocks are missing; featurize again to complete it."
-        )
-    sparse = store.config["kind"] == "sparse"
-    width = store.config["candidates"] if sparse else len(store.labels)
-    joint = torch.zeros(2, len(store.index), width)
-    by_part = {name: torch.zeros_like(joint) for name in store.parts} if parts and len(store.parts) > 1 else {}
-    candidates = torch.zeros(len(store.index), width, dtype=torch.int64) if sparse else None
-    for rows, columns in store.grid.blocks():
-        place = slice(*rows), slice(0, width) if sparse else slice(*columns)
-        scores = {}
-        for name in store.parts:
-            block = _read_block(store, rows, columns, name)
-            scores[name] = torch.stack([block["entailment"], block["contradiction"]]).float()
-            if name in by_part:
-                by_part[name][:, *place] = scores[name]
-            if candidates is not None:
-                candidates[place] = block["labels"].long()
-        joint[:, *place] = join_scores(list(scores.values()))
-    template = {"template": store.config["template"]} if store.config["template"] else {}
-    return Features(
-        store.index.ids,
-        store.labels,
-        joint[0],
-        joint[1],
-        {**store.config["scorer"], **template},
-        _read_vectors(store),
-        _read_words(store),
-        candidates,
-        _read_label_tensors(store),
-        by_part,
-    )
-
-
-def _read_label_tensors(store: FeatureStore) -> dict[str, Tensor]:
-    """Return what all parts computed of labels, as their ensemble names it."""
-    alone = "parts" not in store.config["scorer"]
-    return {
-        name if alone else f"{part}/{name}": tensor
-        for part in store.parts
-        for name, tensor in store.label_tensors(part).items()
-    }
-
-
-def _read_vectors(store: FeatureStore) -> Tensor | None:
-    """Return the parts' vectors beside each other, of the parts that have any."""
-    vectors = []
-    for part in store.parts:
-        missing = len(store.missing_vectors(part))
-        if missing == len(store.grid.rows):
-            continue
-        if missing:
-            raise _incomplete(store, "vectors", missing)
-        files = [_read_file(store, vectors_name(rows, part)) for rows in store.grid.rows]
-        vectors.append(torch.cat([file["vectors"] for file in files]).float())
-        if len(vectors[-1]) != len(store.index):
-            raise InputError(f"{store.path} is damaged: its vectors are of {len(vectors[-1])} texts.")
-    return join_vectors(vectors)
-
-
-def _read_words(store: FeatureStore) -> csr_array | None:
-    """Return the words, where all groups of rows have them."""
-    missing = len(store.missing_texts())
-    if missing == len(store.grid.rows):
-        return None
-    if missing:
-        raise _incomplete(store, "words", missing)
-    parts = [_read_file(store, text_name(rows)) for rows in store.grid.rows]
-    starts = [part["word_starts"].numpy() for part in parts]
-    words = vstack(
-        [
-            csr_array(
-                (part["word_counts"].numpy().astype(np.float32), part["word_buckets"].numpy(), start),
-                shape=(len(start) - 1, store.config["word_buckets"]),
-            )
-            for part, start in zip(parts, starts, strict=True)
-        ],
-        format="csr",
-    )
-    if words.shape[0] != len(store.index):
-        raise InputError(f"{store.path} is damaged: its files of texts hold {words.shape[0]} texts.")
-    return words
-
-
-def _incomplete(store: FeatureStore, what: str, missing: int) -> InputError:
-    return InputError(
-        f"{store.path} is not complete: the {what} of {missing} of {len(store.grid.rows)} groups of texts are missing; "
-        f"featurize again to complete it."
-    )
-
-
-def _read_file(store: FeatureStore, name: str) -> dict[str, Tensor]:
-    file = store.path / name
-    if not store.verified and (not file.is_file() or sha256_of(file) != store.checksums[name]):
-        raise InputError(
-            f"{file} is missing or damaged: it is not the file that its manifest describes; featurize again to make it "
-            f"anew."
-        )
-    try:
-        return load_file(file)
-    except SafetensorError as error:
-        raise InputError(f"{file} is not a safetensors file ({error}).") from None
-
-
-def _read_block(store: FeatureStore, rows: Span, columns: Span, part: str) -> dict[str, Tensor]:
-    file = store.path / block_name(rows, columns, part)
-    scores = _read_file(store, file.name)
-    sparse = store.config["kind"] == "sparse"
-    shape = (rows[1] - rows[0], store.config["candidates"] if sparse else columns[1] - columns[0])
-    for name in ("entailment", "contradiction", *(["labels"] if sparse else [])):
-        if name not in scores or tuple(scores[name].shape) != shape:
-            raise InputError(f"{file} must hold '{name}' of shape {shape}.")
-    return scores
+    manifest = read_manifest(path, "features", check_files=check)
+    texts, columns = manifest["shape"]
+    labels = LabelSet.read(path / LABELS) if columns and (path / LABELS).is_file() else LabelSet((), ())
+    # A run that was killed while it added labels may have left a longer list: the manifest counts.
+    labels = labels.chosen(range(min(columns, len(labels))))
+    if labels.digest() != manifest["labels"]:
+        raise InputError(f"{path / LABELS} is missing or damaged: it is not the file that its manifest describes.")
+    runs = tuple((first, last, size) for first, last, size in manifest["rows"])
+    index = TextIndex([IndexPiece.read(path / index_name(run[0])) for run in runs])
+    if len(index) != texts:
+        raise InputError(f"{path} is damaged: its index holds {len(index)} texts, but its manifest says {texts}.")
+    grid = Grid(runs, tuple((first, last) for first, last in manifest["columns"]))
+    own = {"format", "version", "shape", "rows", "columns", "labels", "files"}
+    config = {key: value for key, value in manifest.items() if key not in own}
+    return FeatureStore(path, config, index, labels, grid, dict(manifest["files"]))
 
 
 def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", overwrite: bool = False) -> None:
@@ -557,8 +604,8 @@ def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", 
     if features.words is not None:
         config["word_buckets"] = features.words.shape[1]
     # Where only ids are known, an id stands for its text.
-    index = TextIndex(features.ids, tuple(text_hash(name) for name in features.ids))
-    with writing(path, config, index, features.labels, BLOCK_TEXTS, fresh=overwrite) as store:
+    texts = ((name, text_hash(name)) for name in features.ids)
+    with writing(path, config, texts, features.labels, BLOCK_TEXTS, fresh=overwrite) as store:
         for rows in store.grid.rows:
             if features.vectors is not None:
                 store.put_vectors(rows, part, features.vectors[slice(*rows)])

@@ -1,5 +1,6 @@
 """Files and folders that are whole or absent: atomic writes, manifests with digests of every file, the hub."""
 
+from bncl_pyg.persistence.arrays import ArraySpool, map_arrays, write_arrays
 from bncl_pyg.persistence.card import (
     CardFacts,
     EncoderLicense,
@@ -36,6 +37,7 @@ __all__ = [
     "CARD",
     "LOCK",
     "MANIFEST",
+    "ArraySpool",
     "CardFacts",
     "EncoderLicense",
     "HubOptions",
@@ -49,6 +51,7 @@ __all__ = [
     "hub_state",
     "is_stream",
     "local_folder",
+    "map_arrays",
     "new_folder",
     "read_json",
     "read_manifest",
@@ -57,6 +60,7 @@ __all__ = [
     "with_data_license",
     "with_evaluation",
     "with_repository",
+    "write_arrays",
     "write_bytes",
     "write_file",
     "write_json",

@@ -20,7 +20,7 @@ LOCK = ".lock"
 CARD = "README.md"
 """A page for people, which they may edit: no file that a manifest counts."""
 
-VERSIONS = {"dataset": 2, "features": 2, "graph": 2, "model": 4, "onnx": 2}
+VERSIONS = {"dataset": 2, "features": 3, "features-shard": 3, "graph": 2, "model": 4, "onnx": 2}
 """Of each format that has changed; the last change gave digests to all files of a folder and to the manifest."""
 
 _OWN = ("format", "version", "files", "sha256")
@@ -80,7 +80,14 @@ def check_own_folder(path: Path, kind: str) -> None:
         raise InputError(f"{path} is not empty and is no bncl {kind} folder; choose another name.")
 
 
-def write_manifest(folder: Path, kind: str, content: Mapping[str, Any], files: Mapping[str, str] | None = None) -> None:
+def write_manifest(
+    folder: Path,
+    kind: str,
+    content: Mapping[str, Any],
+    files: Mapping[str, str] | None = None,
+    *,
+    name: str = MANIFEST,
+) -> None:
     """Write the manifest that says what a folder is; call it when every other file is there.
 
     Args:
@@ -89,6 +96,7 @@ def write_manifest(folder: Path, kind: str, content: Mapping[str, Any], files: M
         content: what is to be known about it, as JSON can hold it.
         files: the SHA-256 of each file by its path below the folder, where that is known already; by default all files
             are read, those in folders below too.
+        name: of the manifest's file, where a part of a folder has its own.
     """
     taken = [key for key in _OWN if key in content]
     if taken:
@@ -99,30 +107,31 @@ def write_manifest(folder: Path, kind: str, content: Mapping[str, Any], files: M
         **content,
         "files": _digests(folder) if files is None else dict(sorted(files.items())),
     }
-    write_json(folder / MANIFEST, {**whole, "sha256": _digest(whole)})
+    write_json(folder / name, {**whole, "sha256": _digest(whole)})
 
 
-def read_manifest(folder: Path, kind: str, *, check_files: bool = True) -> dict[str, Any]:
+def read_manifest(folder: Path, kind: str, *, check_files: bool = True, name: str = MANIFEST) -> dict[str, Any]:
     """Return a folder's manifest after checking that it is of the kind and version that we read, and unchanged.
 
     Args:
         folder: the folder.
         kind: what it must be.
         check_files: whether to compare every file with its digest, too; who does not must do so when reading a file.
+        name: of the manifest's file.
     """
-    content, ours = _manifest_of_kind(folder, kind), VERSIONS.get(kind, 1)
+    content, ours = _manifest_of_kind(folder, kind, name), VERSIONS.get(kind, 1)
     if content.get("version") != ours:
         raise InputError(
             f"{folder} has {kind} format version {content.get('version')}, but this release reads {ours}; make it anew."
         )
     digest, files = content.pop("sha256", None), content.get("files")
     if digest is None or not isinstance(files, dict):
-        raise InputError(f"{folder / MANIFEST} has no digests of the files and of itself; make {folder} anew.")
+        raise InputError(f"{folder / name} has no digests of the files and of itself; make {folder} anew.")
     if digest != _digest(content):
-        raise InputError(f"{folder / MANIFEST} is damaged or was edited: its content is not what its digest describes.")
+        raise InputError(f"{folder / name} is damaged or was edited: its content is not what its digest describes.")
     if check_files:
-        for name, expected in files.items():
-            check_file(folder / name, expected)
+        for file, expected in files.items():
+            check_file(folder / file, expected)
     return content
 
 
@@ -145,12 +154,12 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
 
 
-def _manifest_of_kind(folder: Path, kind: str) -> dict[str, Any]:
-    path = folder / MANIFEST
+def _manifest_of_kind(folder: Path, kind: str, name: str = MANIFEST) -> dict[str, Any]:
+    path = folder / name
     if not folder.exists():
         raise InputError(f"{folder} does not exist.")
     if not path.is_file():
-        raise InputError(f"{folder} is not a bncl {kind} folder: it has no {MANIFEST}.")
+        raise InputError(f"{folder} is not a bncl {kind} folder: it has no {name}.")
     content = read_json(path)
     if content.get("format") != f"bncl-{kind}":
         other = str(content.get("format", "unknown")).removeprefix("bncl-")

@@ -1,22 +1,28 @@
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.features import Features, read_features, store, word_counts, write_features
+from bncl_pyg.features import Features, StoredFeatures, read_features, store, word_counts, write_features
 from bncl_pyg.persistence import read_manifest, write_manifest
 
 
-def rewrite_manifest(path: Path, **changes: Any) -> None:
-    """Write a store's manifest with other content, as a program that knows the format could."""
-    content = read_manifest(path, "features", check_files=False) | changes
-    files = content.pop("files")
-    write_manifest(path, "features", {key: content[key] for key in content.keys() - {"format", "version"}}, files)
+def rewrite_shard(path: Path, files: dict[str, bytes]) -> None:
+    """Write files into a store's first shard, as a program that knows the format could."""
+    name = "shard-r00000000.json"
+    content = read_manifest(path, "features-shard", check_files=False, name=name)
+    digests = content.pop("files")
+    for file, more in files.items():
+        (path / file).write_bytes(more)
+        digests[file] = hashlib.sha256(more).hexdigest()
+    rest = {key: content[key] for key in content if key not in ("format", "version")}
+    write_manifest(path, "features-shard", rest, digests, name=name)
 
 
 def test_round_trip_over_several_blocks(features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,14 +79,20 @@ def test_damage_is_named_and_never_used(features: Features, tmp_path: Path) -> N
             read_features(path)
     block.write_bytes(whole)
 
-    rewrite_manifest(path, files={})
+    shard = path / "shard-r00000000.json"
+    listed = shard.read_bytes()
+    shard.unlink()
     with pytest.raises(InputError, match="is not complete"):
         read_features(path)
-    manifest.write_bytes(described)
+    shard.write_bytes(listed.replace(b"block-", b"blocks-"))
+    with pytest.raises(InputError, match=r"shard-r00000000.json is damaged or was edited"):
+        read_features(path)
+    shard.write_bytes(listed)
     content = json.loads(described)
     for change, sentence in (
         ({"dtype": "float16"}, "damaged or was edited"),
         ({"version": 9}, "format version 9"),
+        ({"version": 2}, "format version 2, but this release reads 3; make it anew"),
         ({"format": "bncl-graph"}, "is a bncl graph folder, but a features folder is needed"),
     ):
         manifest.write_text(json.dumps({**content, **change}))
@@ -91,28 +103,89 @@ def test_damage_is_named_and_never_used(features: Features, tmp_path: Path) -> N
 def test_blocks_of_another_shape_are_named(features: Features, tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_features(features, path)
-    rewrite_manifest(path, rows=[[0, 59]])
-    with pytest.raises(InputError, match=r"must hold 'entailment' of shape \(59, 6\)"):
+    scores = {name: torch.zeros(59, 6) for name in ("entailment", "contradiction")}
+    rewrite_shard(path, {"block-r00000000-c000000-made_up.safetensors": save(scores)})
+    with pytest.raises(InputError, match=r"must hold 'entailment' of shape \(60, 6\)"):
         read_features(path)
 
 
-@pytest.mark.parametrize("name", ["texts.jsonl", "labels.jsonl"])
-def test_lists_are_those_that_the_manifest_describes(features: Features, tmp_path: Path, name: str) -> None:
+def test_labels_are_those_that_the_manifest_describes(features: Features, tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_features(features, path)
-    file = path / name
+    file = path / "labels.jsonl"
     whole = file.read_text()
     first, second, *rest = whole.splitlines(keepends=True)
     for damaged in (second + first + "".join(rest), first + "".join(rest)):
         file.write_text(damaged)
-        with pytest.raises(InputError, match=f"{name} is missing or damaged: it is not the file that its manifest"):
+        with pytest.raises(InputError, match=r"labels.jsonl is missing or damaged: it is not the file that its manif"):
             read_features(path)
     file.unlink()
-    with pytest.raises(InputError, match=f"{name} is missing or damaged"):
+    with pytest.raises(InputError, match=r"labels.jsonl is missing or damaged"):
         read_features(path)
     # A run that was killed while it added something leaves a longer list.
-    file.write_text(whole + rest[-1].replace("t59", "t60").replace("rates", "more"))
-    assert read_features(path).ids == features.ids
+    file.write_text(whole + rest[-1].replace("rates", "more"))
+    assert read_features(path).labels == features.labels
+
+
+def test_ids_are_those_that_the_manifest_describes(features: Features, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_features(features, path)
+    file = path / "texts-r00000000.safetensors"
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], whole.replace(b"t59", b"t60")):
+        file.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"texts-r00000000.safetensors is missing or damaged: it is not the file"):
+            read_features(path)
+    file.unlink()
+    with pytest.raises(InputError, match=r"texts-r00000000.safetensors is missing or damaged"):
+        read_features(path)
+
+
+def test_a_shard_of_another_store_is_refused(features: Features, tmp_path: Path) -> None:
+    write_features(features, tmp_path / "f")
+    write_features(dataclasses.replace(features, ids=tuple(reversed(features.ids))), tmp_path / "g")
+    for file in (tmp_path / "g").glob("*-r00000000*"):
+        if not file.name.startswith("texts-"):
+            (tmp_path / "f" / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(InputError, match=r"shard-r00000000.json is of other texts than those of its store"):
+        read_features(tmp_path / "f")
+
+
+def test_a_store_is_read_shard_by_shard(features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "BLOCK_TEXTS", 25)
+    given = with_texts(features)
+    write_features(given, tmp_path / "f")
+    stored = StoredFeatures(tmp_path / "f")
+    assert (len(stored), list(stored.shards), stored.labels) == (60, [(0, 25), (25, 50), (50, 60)], features.labels)
+    again, whole = Features.joined(list(stored)), read_features(tmp_path / "f")
+    assert again.ids == whole.ids == features.ids
+    for name in ("entailment", "contradiction", "vectors"):
+        assert torch.equal(getattr(again, name), getattr(whole, name))
+    assert (again.words != whole.words).nnz == 0
+    assert torch.equal(stored.shard(1).entailment, features.entailment[25:50])
+    # One that is damaged does not stop the others.
+    (tmp_path / "f" / "text-r00000050.safetensors").write_bytes(b"")
+    stored = StoredFeatures(tmp_path / "f")
+    assert stored.shard(0).ids == features.ids[:25]
+    with pytest.raises(InputError, match=r"text-r00000050.safetensors is missing or damaged"):
+        stored.shard(2)
+
+
+def test_what_is_written_for_a_shard_does_not_grow_with_the_shards(
+    features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "BLOCK_TEXTS", 5)
+    real, written = store.write_manifest, []
+    monkeypatch.setattr(
+        store, "write_manifest", lambda *given, **named: (written.append(named.get("name")), real(*given, **named))
+    )
+    write_features(with_texts(features), tmp_path / "f")
+    assert written.count(None) == 2  # an empty store, and one that counts its texts
+    assert {name: written.count(name) for name in written if name} == {
+        f"shard-r{row:08d}.json": 3 for row in range(0, 60, 5)
+    }
+    sizes = [file.stat().st_size for file in (tmp_path / "f").glob("shard-*.json")]
+    assert max(sizes) - min(sizes) <= 2  # the first row and the last have one digit or two
 
 
 def test_a_damaged_or_older_store_can_be_replaced(features: Features, tmp_path: Path) -> None:
