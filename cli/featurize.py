@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from .completion import complete_scorer
-from .options import TABLE, IdColumn, Json, Overwrite, SkipEmpty, TextColumns
+from .options import (
+    TABLE,
+    Address,
+    Engine,
+    IdColumn,
+    Json,
+    Overwrite,
+    SkipEmpty,
+    TextColumns,
+    Workers,
+    check_engine,
+)
+from .ray_engine import FromRay, ray_featurize
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
@@ -21,7 +33,13 @@ SAMPLE = 1000
 
 
 def featurize(
-    texts: Annotated[Path, typer.Argument(metavar="TEXTS", help=f"A table of texts ({TABLE}).")],
+    texts: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXTS",
+            help=f"A table of texts ({TABLE}); with --engine ray, also a folder of tables, and s3://… and the like.",
+        ),
+    ],
     labels: Annotated[Path, typer.Option(help="Labels: rows with label and description, or a .txt of names.")],
     out: Annotated[Path, typer.Option(help="The folder of features to write or to go on with.")],
     text: TextColumns = None,
@@ -103,6 +121,9 @@ def featurize(
     fresh: Annotated[
         bool, typer.Option("--fresh/--resume", help="Start anew, or score only what is missing (the default).")
     ] = False,
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Workers = None,
     json: Json = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -123,8 +144,27 @@ def featurize(
         raise InputError("--budget chooses pairs among all labels: leave --candidates and --rerank out.")
     if budget is None and priors is not None:
         raise InputError("--priors is for --budget PAIRS; features need none.")
+    check_engine(engine, address, workers, texts)
     check_file(json, texts, labels, overwrite=overwrite)
     label_set = LabelSet.read(labels)
+    templates = template or ["This is about {}."]
+    if engine == "ray":
+        if rerank or budget is not None:
+            raise InputError("--rerank and --budget are not for --engine ray.")
+        how = {"max_tokens": max_tokens, "windows": windows, "label_map": label_map, "backend": backend}
+        ray_featurize(
+            FromRay(texts, text, identifier, skip_empty, html, address, workers),
+            label_set,
+            out,
+            scorer,
+            {**how, "device": device},
+            candidates=candidates,
+            template=templates[0] if len(templates) == 1 else templates,
+            dtype=dtype,
+            fresh=fresh,
+            json=json,
+        )
+        return
     known = None
     if budget is not None:
         from bncl_pyg.persistence import check_free
@@ -132,7 +172,7 @@ def featurize(
 
         check_free(out, "features", overwrite=overwrite)
         known = None if priors is None else Priors.read(priors, label_set)
-    table = TextTable(texts, Columns.of(text, identifier), skip_empty=skip_empty)
+    table = TextTable(Path(texts), Columns.of(text, identifier), skip_empty=skip_empty)
     cleaner = TextCleaner(html)
     # A row that cannot be used is told before torch is imported and a model is loaded, which takes seconds.
     sample = [cleaner.clean(content) for place, (_, content, _) in enumerate(table.unique()) if place < SAMPLE]
@@ -140,7 +180,6 @@ def featurize(
     from bncl_pyg.features import featurize as run
     from bncl_pyg.scorers import (
         MULTILINGUAL,
-        TEMPLATE,
         load_scorer,
         ranker_for,
         reads_english_only,
@@ -178,7 +217,6 @@ def featurize(
         chosen = with_reranker(chosen, reranker, max_tokens=max_tokens, label_map=label_map)
     _tell_cost(chosen, sample, windows)
     _tell_labels(chosen, label_set)
-    templates = template or [TEMPLATE]
     with texts_bar() as (start, progress, aside):
         done = run(
             cleaned,

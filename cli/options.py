@@ -63,9 +63,40 @@ Precision = Annotated[
 Wide = Annotated[
     bool, typer.Option("--wide", help="A column a label, with its probability, instead of a list of probabilities.")
 ]
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option(help="What does the work: this process, or the workers of a Ray cluster, with the same result."),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|ADDRESS", help="For --engine ray: the cluster; if not given, one is started on this machine."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="For --engine ray: how many workers; all GPUs or CPUs, if not given."),
+]
 Json = Annotated[
     Path | None, typer.Option(metavar="OUT.json", help="Write the figures here, for a script; - is standard output.")
 ]
+
+
+def check_engine(engine: str, address: str | None, workers: int | None, *sources: str) -> None:
+    """Raise, before anything is loaded, if options of the engine or its inputs do not fit."""
+    import importlib.util
+
+    from bncl_pyg.errors import InputError, missing_extra
+
+    if engine == "ray":
+        if importlib.util.find_spec("ray") is None:
+            raise missing_extra("--engine ray", "ray", "distributed")
+        return
+    if address is not None or workers is not None:
+        raise InputError("--address and --workers are for --engine ray.")
+    remote = next((source for source in sources if "://" in source), None)
+    if remote is not None:
+        raise InputError(f"{remote} lies elsewhere: only --engine ray reads from there; or copy it here first.")
 
 
 def check_choice(threshold: float | None, precision: float | None) -> None:

@@ -1,5 +1,6 @@
 """`bncl predict`."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -7,8 +8,10 @@ import typer
 
 from .options import (
     TABLE,
+    Address,
     Device,
     EmptyRows,
+    Engine,
     Html,
     IdColumn,
     Json,
@@ -21,8 +24,11 @@ from .options import (
     TopK,
     TrainedModel,
     Wide,
+    Workers,
     check_choice,
+    check_engine,
 )
+from .ray_engine import FromRay, check_ray_output, ray_predict
 
 if TYPE_CHECKING:
     from bncl_pyg.classify import Predicted
@@ -34,7 +40,11 @@ if TYPE_CHECKING:
 def predict(
     model: TrainedModel,
     texts: Annotated[
-        Path, typer.Argument(metavar="FEATURES|TEXTS", help=f"The folder of scored texts, or a table ({TABLE}).")
+        str,
+        typer.Argument(
+            metavar="FEATURES|TEXTS",
+            help=f"The folder of scored texts, or a table ({TABLE}); with --engine ray, also s3://… and the like.",
+        ),
     ],
     out: LabelledTable,
     text: TextColumns = None,
@@ -50,6 +60,9 @@ def predict(
     scorer: ScorerFolder = None,
     html: Html = "auto",
     device: Device = None,
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Workers = None,
 ) -> None:
     """Write the labels of texts, the most probable first.
 
@@ -65,17 +78,20 @@ def predict(
 
     # All that can be wrong with files is told before torch is imported, which takes seconds.
     check_choice(threshold, precision)
+    check_engine(engine, address, workers, texts)
     check_output(out, model, texts)
     check_file(json, model, texts, out, overwrite=overwrite)
     read_manifest(local_folder(model, "a model"), "model", check_files=False)
-    table, rows = None, 0
-    if texts.is_dir():
+    table, rows, source = None, 0, Path(texts)
+    if engine == "ray":
+        check_ray_output(source, out)
+    elif source.is_dir():
         if text or identifier or skip_empty or resume or wide:
             raise InputError(f"{texts} holds features: --text, --id, --wide, --skip-empty and --resume are for tables.")
-        read_manifest(texts, "features", check_files=False)
+        read_manifest(source, "features", check_files=False)
         check_new_table(out, overwrite=overwrite)
     else:
-        table = TextTable(texts, Columns.of(text, identifier), skip_empty=skip_empty)
+        table = TextTable(source, Columns.of(text, identifier), skip_empty=skip_empty)
         check_new_table(out, table.table, overwrite=overwrite or resume)
         rows = sum(1 for _ in table)
         if not rows:
@@ -89,10 +105,15 @@ def predict(
 
     check_unfinished(out, resume=resume, overwrite=overwrite)
     choice = Choice(threshold, top_k, precision)
-    predictor = Predictor.load(model, scorer=scorer, device=device)
-    if table is None:
-        done = _predict_features(predictor, texts, out, choice, overwrite=overwrite)
+    if engine == "ray":
+        given = FromRay(texts, text, identifier, skip_empty, html, address, workers)
+        load = partial(Predictor.load, model, scorer=scorer, device=device)
+        done = ray_predict(given, load, out, choice, wide=wide, resume=resume, overwrite=overwrite)
+    elif table is None:
+        predictor = Predictor.load(model, scorer=scorer, device=device)
+        done = _predict_features(predictor, source, out, choice, overwrite=overwrite)
     else:
+        predictor = Predictor.load(model, scorer=scorer, device=device)
         done = _predict_table(predictor, table, rows, out, choice, html, wide=wide, resume=resume, overwrite=overwrite)
     write_figures(
         json,

@@ -42,6 +42,7 @@ ROOMS = (
     "evaluation",
     "report",
     "serve",
+    "distributed",
     "doctor",
 )
 """From the lowest to the highest: a room imports only those before it. CONTRIBUTING.md says what each holds."""
@@ -54,7 +55,10 @@ OUTSIDE = {
     "tests": (LIBRARY, COMMANDS, "benchmarks"),
 }
 """What stands around the library, and which of our packages it may import besides itself."""
-HEAVY = ("transformers", "gensim", "matplotlib", "networkx", "onnxruntime", "faiss", "pyarrow", "openpyxl", "zstandard")
+HEAVY = (
+    *("transformers", "gensim", "matplotlib", "networkx", "onnxruntime", "faiss"),
+    *("pyarrow", "openpyxl", "zstandard", "ray", "fsspec"),
+)
 """What takes long to import, or may not be installed: imported where it is used."""
 PYG, PYG_ROOMS = "torch_geometric", ("graph", "nn")
 """It takes seconds to import, and classes inherit from it: in modules behind the doors of these rooms, which open them

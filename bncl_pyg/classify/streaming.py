@@ -15,7 +15,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -95,6 +95,7 @@ def predict_table(
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
+    run: "Callable[[AnswerGroups], int] | None" = None,
 ) -> Predicted:
     """Write a table with the labels of its texts, row by row in the order of the table.
 
@@ -108,6 +109,7 @@ def predict_table(
         resume: go on with a run that was stopped.
         overwrite: replace the output, or an unfinished run, that is there.
         progress: told how many more rows are done.
+        run: answers all groups of rows, instead of this process; returns how many rows were answered before.
     """
     choice = choice or Choice()
     known = check_new_table(out, texts.table, overwrite=overwrite)
@@ -118,7 +120,7 @@ def predict_table(
     with _answers_folder(out) as folder:
         cleaner = cleaner or TextCleaner()
         answers = _Answers(folder, _inputs(predictor, texts, cleaner), choice, keep_all=keep_all, resume=resume)
-        resumed = answers.predict(predictor, texts, cleaner, progress)
+        resumed = answers.predict(predictor, texts, cleaner, progress) if run is None else run(answers.groups)
         threshold = None
         if choice.precision is not None:
             threshold = answers.threshold(choice.precision, choice.top_k)
@@ -151,6 +153,46 @@ class _Counter:
         self.probability += sum(answer.probabilities)
 
 
+@dataclass(frozen=True)
+class AnswerGroups:
+    """The files of answers, one for each group of rows, which whoever has the folder in reach can write.
+
+    Args:
+        folder: where they lie.
+        choice: how labels are chosen before they are kept.
+        keep_all: whether all probabilities are kept, and labels chosen later.
+        size: how many rows a group has.
+    """
+
+    folder: Path
+    choice: Choice
+    keep_all: bool
+    size: int
+
+    def file(self, number: int) -> Path:
+        """Return the file of a group."""
+        return self.folder / f"{number:08d}.safetensors"
+
+    def write(self, number: int, predictor: Predictor, texts: Sequence[str | None]) -> None:
+        """Answer a group of rows, some perhaps without a text, and keep what the model says."""
+        kept = [text for text in texts if text is not None]
+        predicted = predictor.predictions(Corpus.of(kept)).chosen(self.choice)
+        write_bytes(self.file(number), save(self._tensors(predicted, [text is not None for text in texts])))
+
+    def _tensors(self, predicted: Predictions, has_text: list[bool]) -> dict[str, torch.Tensor]:
+        texts = torch.tensor(has_text)
+        if self.keep_all:
+            whole = {"texts": texts, "decisions": predicted.decisions, "all": predicted.probabilities}
+            if predicted.candidates is not None:
+                whole["candidates"] = predicted.candidates
+            return {name: tensor.contiguous() for name, tensor in whole.items()}
+        starts, labels, probabilities = predicted.all_best_first()
+        counts = torch.zeros(len(texts), dtype=torch.int64)
+        counts[texts] = starts.diff()
+        starts = torch.cat([starts[:1], counts.cumsum(0)])
+        return {"starts": starts, "labels": labels.contiguous(), "probabilities": probabilities}
+
+
 class _Answers:
     """What a model says of the rows of a table, group by group in files.
 
@@ -158,10 +200,9 @@ class _Answers:
     """
 
     def __init__(self, folder: Path, inputs: dict[str, Any], choice: Choice, *, keep_all: bool, resume: bool) -> None:
-        self.folder, self.keep_all = folder, keep_all
-        self.choice = Choice() if keep_all else choice
+        self.groups = AnswerGroups(folder, Choice() if keep_all else choice, keep_all, ROWS_AT_ONCE)
         inputs = {**inputs, "wide or precision": keep_all, "rows": ROWS_AT_ONCE}
-        inputs |= {"threshold": self.choice.threshold, "top_k": self.choice.top_k}
+        inputs |= {"threshold": self.groups.choice.threshold, "top_k": self.groups.choice.top_k}
         if resume and (folder / MANIFEST).exists():
             manifest = read_manifest(folder, KIND, check_files=False)
             changed = next((key for key, value in inputs.items() if manifest.get(key) != value), None)
@@ -184,38 +225,19 @@ class _Answers:
         """Answer all rows that are not answered yet; return how many were."""
         rows, number, resumed = iter(texts), 0, 0
         while group := [None if text is None else cleaner.clean(text) for _, text in islice(rows, ROWS_AT_ONCE)]:
-            file = self._file(number)
-            if file.exists():
+            if self.groups.file(number).exists():
                 resumed += len(group)
             else:
-                kept = [text for text in group if text is not None]
-                predicted = predictor.predictions(Corpus.of(kept)).chosen(self.choice)
-                write_bytes(file, save(self._tensors(predicted, [text is not None for text in group])))
+                self.groups.write(number, predictor, group)
             if progress is not None:
                 progress(len(group))
             number += 1
         return resumed
 
-    def _file(self, number: int) -> Path:
-        return self.folder / f"{number:08d}.safetensors"
-
-    def _tensors(self, predicted: Predictions, has_text: list[bool]) -> dict[str, torch.Tensor]:
-        texts = torch.tensor(has_text)
-        if self.keep_all:
-            whole = {"texts": texts, "decisions": predicted.decisions, "all": predicted.probabilities}
-            if predicted.candidates is not None:
-                whole["candidates"] = predicted.candidates
-            return {name: tensor.contiguous() for name, tensor in whole.items()}
-        starts, labels, probabilities = predicted.all_best_first()
-        counts = torch.zeros(len(texts), dtype=torch.int64)
-        counts[texts] = starts.diff()
-        starts = torch.cat([starts[:1], counts.cumsum(0)])
-        return {"starts": starts, "labels": labels.contiguous(), "probabilities": probabilities}
-
     def _groups(self) -> Iterator[dict[str, torch.Tensor]]:
         number = 0
-        while self._file(number).exists():
-            yield load_file(self._file(number))
+        while self.groups.file(number).exists():
+            yield load_file(self.groups.file(number))
             number += 1
 
     def threshold(self, precision: float, top_k: int | None) -> float:
@@ -228,7 +250,7 @@ class _Answers:
     def each(self, choice: Choice, *, wide: bool) -> Iterator[Answer]:
         """Yield the answer of every row; an empty one where there is no text."""
         for tensors in self._groups():
-            if self.keep_all:
+            if self.groups.keep_all:
                 yield from _whole(tensors, choice, wide=wide)
             else:
                 yield from _given(tensors)

@@ -1,7 +1,7 @@
 """What the user has: texts and labels."""
 
 from bncl_pyg.corpus.annotation import NOT_YET, Annotation, label_places
-from bncl_pyg.corpus.cleaner import TextCleaner
+from bncl_pyg.corpus.cleaner import Html, TextCleaner
 from bncl_pyg.corpus.columns import Columns, TextTable
 from bncl_pyg.corpus.labels import LabelSet, digest
 from bncl_pyg.corpus.language import looks_english
@@ -16,6 +16,7 @@ from bncl_pyg.corpus.tables import (
     Row,
     Table,
     check_new_table,
+    format_of,
     read_lines,
     read_rows,
     write_table,
@@ -30,6 +31,7 @@ __all__ = [
     "Columns",
     "Corpus",
     "Format",
+    "Html",
     "LabelSet",
     "PublicDataSet",
     "Row",
@@ -39,6 +41,7 @@ __all__ = [
     "annotation_matrix",
     "check_new_table",
     "digest",
+    "format_of",
     "is_mostly_markup",
     "known_matrix",
     "label_places",

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -36,10 +37,13 @@ class Table:
         path: a file whose ending tells the format, a pipe, or "-" for standard input; pipes are read to their end
             first, and tell their format by how they begin.
         others: which other endings could be read here, for the error message.
+        name: what messages call it, where the file is a copy of something.
     """
 
-    def __init__(self, path: Path, others: str = "") -> None:
+    def __init__(self, path: Path, others: str = "", name: str = "") -> None:
         self.source = Source.of(path, others)
+        if name:
+            self.source = replace(self.source, name=name)
         {Format.PARQUET: parquet.check_package, Format.EXCEL: excel.check_package}.get(self.format, str)(self.name)
 
     @property
