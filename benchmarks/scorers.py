@@ -6,30 +6,27 @@ Features are made once and kept in the cache; every training is saved when it is
 No choice is made on test data: recipes and scorers are as they are released.
 """
 
-import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import typer
 
 from benchmarks.quality.plan import Trial
 from benchmarks.quality.trials import known_priors
-from benchmarks.results import FOLDER, about_this_run, footer, markdown_table
+from benchmarks.results import FOLDER, footer, markdown_table
+from benchmarks.runs import CORES, Minutes, Workers, measure, open_results
 from benchmarks.stores import only_part
 from bncl_pyg.corpus import Corpus, LabelSet
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import evaluate, reliability
 from bncl_pyg.features import Features, featurize, read_features
 from bncl_pyg.graph import build_graph
-from bncl_pyg.persistence import read_json, write_bytes, write_json
+from bncl_pyg.persistence import write_bytes
 from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import load_scorer
 from bncl_pyg.training import Annotated as AnnotatedTexts
@@ -70,30 +67,18 @@ def main(
     datasets: Annotated[str, typer.Option(help="Which of them, with commas between.")] = ",".join(DATASETS),
     kept: Annotated[Path, typer.Option("--cache", help="Where features are kept.")] = Path("benchmarks/.cache/scorers"),
     seeds: Annotated[int, typer.Option(min=1, help="Draws of annotated texts.")] = 3,
-    workers: Annotated[int, typer.Option(min=1, help="Trainings at once, a core each.")] = os.cpu_count() or 1,
-    minutes: Annotated[float | None, typer.Option(help="Begin no training later than this.")] = None,
+    workers: Workers = CORES,
+    minutes: Minutes = None,
     out: Annotated[Path, typer.Option(help="The folder for JSON and Markdown.")] = FOLDER,
 ) -> None:
     """Measure what is missing and write the page."""
-    began = time.perf_counter()
+    last = None if minutes is None else time.perf_counter() + 60 * minutes
     file = out / f"{NAME}.json"
-    content: dict[str, Any] = read_json(file) if file.is_file() else {"runs": {}, "sets": {}, "sessions": []}
-    content["sessions"].append(about_this_run())
+    content = open_results(file)
+    content.setdefault("sets", {})
     for name in datasets.split(","):
         content["sets"][name] = prepare(data / name, kept)
-        todo = [job for job in jobs(name, seeds) if job.key not in content["runs"]]
-        typer.echo(f"{name}: {len(todo)} trainings to do")
-        context = get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context, initializer=partial(torch.set_num_threads, 1)) as pool:
-            for start in range(0, len(todo), workers):
-                if minutes is not None and time.perf_counter() - began > 60 * minutes:
-                    break
-                some = todo[start : start + workers]
-                for job, figures in zip(some, pool.map(partial(perform, data, kept), some), strict=True):
-                    content["runs"][job.key] = {**figures, "session": len(content["sessions"]) - 1}
-                    typer.echo(f"{job.key}: {figures['metrics']} in {figures['seconds']} s")
-                write_json(file, content)
-    write_json(file, content)
+        measure(content, file, jobs(name, seeds), partial(perform, data, kept), workers, last)
     write_bytes(out / f"{NAME}.md", as_markdown(content).encode())
 
 

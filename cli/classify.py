@@ -21,13 +21,12 @@ from .options import (
     Wide,
     check_choice,
 )
+from .priors import AUTO, AtLeastOne, LabelsPerText, priors_file, read_priors
 
 if TYPE_CHECKING:
     from bncl_pyg.classify import Classified, Summary
     from bncl_pyg.corpus import LabelSet, TextTable
-    from bncl_pyg.priors import Priors
 
-AUTO = "auto"
 SHOWN = 60
 """How many letters of a text are shown."""
 
@@ -46,9 +45,8 @@ def classify(
             metavar="FILE|auto", help="How common labels are (JSON), as for 'bncl train'; 'auto' estimates it."
         ),
     ] = AUTO,
-    labels_per_text: Annotated[
-        float | None, typer.Option(metavar="K", help="How many labels a text has on average, if that is known.")
-    ] = None,
+    labels_per_text: LabelsPerText = None,
+    at_least_one: AtLeastOne = None,
     annotated: Annotated[
         Path | None,
         typer.Option(metavar="TEXTS", help="A table of annotated texts, with the same columns and that of the labels."),
@@ -99,7 +97,7 @@ def classify(
 
     # All that can be wrong with files is told before torch is imported, which takes seconds.
     check_choice(threshold, precision)
-    inputs = (texts, labels, annotated, None if priors == AUTO else priors)
+    inputs = (texts, labels, annotated, priors_file(priors))
     check_output(out, *inputs)
     check_file(json, *inputs, out, overwrite=overwrite)
     label_set = LabelSet.read(labels)
@@ -107,7 +105,7 @@ def classify(
     columns = Columns.of(text, identifier, labels_column)
     table = TextTable(texts, columns, labels=own_column is not None, skip_empty=skip_empty)
     check_new_table(out, table.table, overwrite=overwrite)
-    known = _known(priors, labels_per_text, label_set)
+    known = read_priors(priors, labels_per_text, at_least_one, label_set)
     others = None if annotated is None else TextTable(annotated, columns, labels=True)
     _check_rows(table, label_set, own_column)
     if others is not None:
@@ -168,20 +166,6 @@ def _check_rows(table: "TextTable", labels: "LabelSet", labels_column: str | Non
     for _, _, row in table.unique():
         if columns is not None and not row.is_missing(columns.labels):
             Annotation.of(row, labels, columns)
-
-
-def _known(priors: str, labels_per_text: float | None, labels: "LabelSet") -> "Priors | None":
-    from bncl_pyg.errors import InputError
-    from bncl_pyg.priors import Priors
-
-    if priors == AUTO:
-        return None if labels_per_text is None else Priors.of(labels, None, labels_per_text)
-    known = Priors.read(Path(priors), labels)
-    if labels_per_text is None:
-        return known
-    if known.cardinality is not None:
-        raise InputError(f"{priors} says already how many labels a text has; leave --labels-per-text out.")
-    return Priors(labels_per_text, known.prevalence)
 
 
 def _work_folder(texts: Path, out: Path) -> Path:

@@ -1,18 +1,17 @@
 """`bncl train`."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from .options import IdColumn, Json, LabelsColumn, TextColumns
+from .priors import AtLeastOne, LabelsPerText, priors_file, read_priors
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
     from bncl_pyg.priors import Priors
 
-AUTO = "auto"
 SETTINGS = Literal["annotation-free", "scarce-annotation", "domain-supervisor"]
 
 
@@ -39,6 +38,7 @@ def train(
             "known, and with 'auto' everything, is estimated from the scores.",
         ),
     ] = None,
+    labels_per_text: LabelsPerText = None,
     annotated: Annotated[
         Path | None,
         typer.Option(
@@ -66,14 +66,7 @@ def train(
             "priors say; if left out, f1."
         ),
     ] = None,
-    at_least_one: Annotated[
-        bool | None,
-        typer.Option(
-            "--at-least-one/--or-none",
-            help="Whether every text has a label, or may have none. If left out, the priors say so, or the annotated "
-            "texts, else a cardinality of at least 1.",
-        ),
-    ] = None,
+    at_least_one: AtLeastOne = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="For all but default: passes over the texts, if not 30.")
@@ -94,15 +87,13 @@ def train(
     from bncl_pyg.corpus import Columns, Corpus, LabelSet
     from bncl_pyg.errors import InputError
     from bncl_pyg.persistence import check_free, read_manifest
-    from bncl_pyg.priors import Priors
 
     from .outputs import check_file, write_figures
     from .show import say, training_bar
 
     # All that can be wrong with files is told before torch is imported, which takes seconds.
     check_free(out, "model", overwrite=overwrite)
-    given_priors = None if priors is None or priors == AUTO else Path(priors)
-    check_file(json, features, graph, given_priors, annotated, overwrite=overwrite)
+    check_file(json, features, graph, priors_file(priors), annotated, overwrite=overwrite)
     if annotations is not None and annotated is None:
         raise InputError(
             "There are no annotated texts to draw from: add --annotated TEXTS, or leave --annotations out."
@@ -111,9 +102,7 @@ def train(
     if graph is not None:
         read_manifest(graph, "graph", check_files=False)
     labels = LabelSet.read(features / "labels.jsonl")
-    known = None if given_priors is None else Priors.read(given_priors, labels)
-    if at_least_one is not None:
-        known = replace(Priors.nothing(len(labels)) if known is None else known, at_least_one=at_least_one)
+    known = read_priors(priors, labels_per_text, at_least_one, labels)
     columns = Columns.of(text, identifier, labels_column)
     corpus = None
     if annotated is not None:

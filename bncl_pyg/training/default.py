@@ -31,6 +31,7 @@ from bncl_pyg.training.decisions import Decisions
 from bncl_pyg.training.default_model import DefaultModel
 from bncl_pyg.training.estimation import PriorEstimation
 from bncl_pyg.training.prevalence import (
+    LEAST_CARDINALITY,
     Shares,
     estimate_cardinality,
     guess_error,
@@ -49,8 +50,6 @@ Aim = Literal["f1", "prevalence"]
 """What decisions aim at: a high F1, or that each label is given about as often as λ says."""
 ROUNDS = 2
 """How often λ is estimated from annotated texts: from their counts, then from what a model says of all texts."""
-LEAST_CARDINALITY = 0.1
-"""A tolerance: κ at least, where it is counted among annotated texts of which some may have no label."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ class _Training:
         counts = annotated.labels_a_text()
         if not len(counts):
             # Of no text everything is known: what is known of parts says nothing of how many labels there are.
-            return estimate_cardinality(self.data.features)
+            return estimate_cardinality(self.data.features, at_least_one=self.at_least_one)
         return float(max(counts.mean(), LEAST_CARDINALITY))
 
     def _resolve(self, priors: Priors) -> Priors:

@@ -6,6 +6,7 @@ trained. It counts the less, the more it differs from what is known: what is bey
 estimate is a function of prevalence.py; here they are joined.
 """
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,8 @@ from bncl_pyg.training.prevalence import (
     rescale_to_sum,
 )
 from bncl_pyg.training.self_training import Prepared, SelfTraining
+
+log = logging.getLogger(__name__)
 
 BISECTIONS = 60
 """A tolerance: how finely the ratio between two words is found."""
@@ -60,7 +63,14 @@ class PriorEstimation:
         given = float(priors.shares[priors.has_share].sum())
         cardinality = priors.cardinality
         if cardinality is None:
-            cardinality = max(estimate_cardinality(data.features), given)
+            guessed = estimate_cardinality(data.features, at_least_one=priors.at_least_one)
+            cardinality = max(guessed, given)
+            log.warning(
+                "How many labels a text has was not given: %.2g is taken, which may be off by a factor of 2 or "
+                "more.%s This one number would help most, or ten annotated texts.",
+                cardinality,
+                " Every text is taken to have a label." if priors.at_least_one is None and cardinality >= 1 else "",
+            )
         guess = self.unknown_prevalence(data.features, cardinality)
         shares, stds = self._ranges(priors, guess, cardinality, len(data.features))
         if (stds > 0).any():

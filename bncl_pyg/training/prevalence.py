@@ -21,18 +21,26 @@ OFFSET_START, OFFSET_STEPS = -3.0, 25
 """Tolerances of the solver of `competition_probabilities`."""
 QUADRATURE_NODES, MODE_STEPS = 20, 50
 """Tolerances of `posterior_prevalence`: how finely it is integrated, and steps of Newton's method to its mode."""
+LEAST_CARDINALITY = 0.1
+"""A tolerance: κ at least, where it is counted or estimated and texts may have no label."""
 GUESS_ERRORS = np.exp(np.linspace(math.log(0.5), math.log(5.0), 24))
 """Among which errors `guess_error` looks for the likeliest: a handful of texts cannot show that a guess is better."""
 
 
-def estimate_cardinality(features: Features) -> float:
+def estimate_cardinality(features: Features, *, at_least_one: bool | None = None) -> float:
     """Return a guess at κ: the geometric mean of 1 and of how many labels have entailment above contradiction.
 
     The scorer's own count is off by a factor of 2 to 5, either way; halfway to 1 (in logarithms) it is off by less. It
-    is at least 1: that a text may have none of the labels must be said.
+    is at least 1 unless somebody says that texts may have none of the labels: the scores alone cannot tell labels that
+    most texts have none of from labels that the scorer hardly sees.
+
+    Args:
+        features: of unlabelled texts.
+        at_least_one: whether every text has a label; `None` where nobody said so.
     """
     counted = float(features.zero_shot().sum()) / max(len(features), 1)
-    return max(1.0, math.sqrt(counted))
+    least = LEAST_CARDINALITY if at_least_one is False else 1.0
+    return max(least, math.sqrt(counted))
 
 
 def guess_prevalence(features: Features, cardinality: float, power: float, most: float) -> Shares:
