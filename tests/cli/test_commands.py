@@ -19,7 +19,7 @@ from bncl_pyg.features import Features, write_features
 from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.priors import Priors
 from bncl_pyg.scorers import SentenceEncoder
-from bncl_pyg.training import Trainer
+from bncl_pyg.training import TrainedModel, Trainer
 
 Bncl = Callable[..., Result]
 
@@ -301,6 +301,17 @@ def test_what_is_given_decides_and_the_graph_may_be_left_out(bncl: Bncl, folder:
         kept = SignedLabelGraph.load(folder / name / "graph")
         assert kept.provenance["embeddings"] == "embedded"
         assert kept.num_nodes == 6
+
+
+def test_one_number_and_whether_texts_may_have_none(bncl: Bncl, folder: Path) -> None:
+    for words, cardinality in ((["--labels-per-text", 0.4], 0.4), (["--labels-per-text", 2, "--or-none"], 2)):
+        figures = folder / "figures.json"
+        done = bncl("train", folder / "features", "--out", folder / "m", *words, "--json", figures, "--overwrite")
+        assert done.exit_code == 0, done.output
+        assert json.loads(figures.read_text())["cardinality"] == pytest.approx(cardinality)
+        assert not TrainedModel.load(folder / "m").model.config()["at_least_one"]
+    given = ["--priors", folder / "priors.json", "--labels-per-text", 2]
+    refused(train(bncl, folder, *given), "priors.json says already how many labels a text has")
 
 
 def test_bad_use_of_train_is_one_sentence(bncl: Bncl, folder: Path) -> None:

@@ -86,6 +86,7 @@ REFUSED = {
     "classify good.csv --labels tags.txt --out o.csv --labels-column x": "has no column 'x'",
     "classify good.csv --labels tags.txt --out o.csv --threshold .5 --precision .5": "exclude each other",
     "classify good.csv --labels tags.txt --out o.csv --labels-per-text 7": "at most 3, the number of labels",
+    "classify good.csv --labels tags.txt --out o.csv --labels-per-text 0": "--labels-per-text must be above 0",
     "classify good.csv --labels tags.txt --out o.csv --work .": "is no bncl work folder",
     "classify good.csv --labels tags.txt --out o.csv --labels-column text": "unknown label 'Gold rose.'",
     "explain none text": "none does not exist",

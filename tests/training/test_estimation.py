@@ -55,8 +55,21 @@ def test_the_cardinality_is_at_least_one_and_what_is_given(world: World, resolve
     assert resolve(None, *[0.9] * 7, None).cardinality == pytest.approx(6.3)
     silent = replace(world.train, entailment=0.1 * world.train.entailment)
     assert estimate_cardinality(silent) == 1.0
+    # Whoever says that texts may have none has κ below 1.
+    assert 0.1 <= estimate_cardinality(silent, at_least_one=False) < 1
     # Where given numbers take all of κ, a tenth of it is left for the others.
     assert resolve(1.0, *[0.5] * 3, *[None] * 5).shares[3:].sum() == pytest.approx(0.1)
+
+
+def test_a_cardinality_that_was_not_given_is_told(
+    world: World, resolve: Callable[..., Priors], caplog: pytest.LogCaptureFixture
+) -> None:
+    resolve(None, *[None] * 8)
+    assert "How many labels a text has was not given" in caplog.text
+    assert "Every text is taken to have a label" in caplog.text
+    caplog.clear()
+    resolve(1.2, *[None] * 8)
+    assert not caplog.text
 
 
 def test_a_word_is_as_many_times_as_common_as_the_next(resolve: Callable[..., Priors]) -> None:
