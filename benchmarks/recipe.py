@@ -30,7 +30,6 @@ from bncl_pyg.persistence import write_bytes
 from bncl_pyg.priors import WORDS, Priors
 from bncl_pyg.training import Annotated as AnnotatedTexts
 from bncl_pyg.training import DefaultRecipe, SelfTraining, draw
-from bncl_pyg.training.self_training import Prepared
 
 PAGES = ("priors", "none", "calibration", "graph")
 DRAWS, THIRDS = 3, 5
@@ -199,7 +198,7 @@ class OtherSmoothing(SelfTraining):
 
     hops: int = 1
 
-    def prepare(self, features: Features, graph: SignedLabelGraph) -> Prepared:
+    def prepare(self, features: Features, graph: SignedLabelGraph) -> Any:
         """Return what self-training sees, with other smoothing."""
         data = super().prepare(features, graph)
         edges, are_friends = graph.message_edges()

@@ -9,7 +9,7 @@ How a request goes::
       an answer        ─▶ annotating.AnnotationSession ─▶ project.AnnotationProject   SQLite, synced before the response
       enough answers   ─▶ retraining.Retrainer   a thread of its own: folds for the estimate, then a model that replaces
                                                  the live one in the engine
-      what comes next  ─▶ choosing.least_sure    or any function (probabilities, answered rows) → order of rows
+      what comes next  ─▶ active.suggest         with the default strategy, or any other
       a report         ─▶ looking.Looks          the live report, the label graph, the texts of a label
 
 Only `app` and `server` need FastAPI and uvicorn; the door opens them when they are asked for.
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from bncl_pyg.serve.answers import Answer
 from bncl_pyg.serve.batching import Batcher, Busy
-from bncl_pyg.serve.choosing import TextOrder, least_sure
 from bncl_pyg.serve.formats import FORMATS, export_answers, import_answers
 from bncl_pyg.serve.options import Limits, ServeOptions, check_serving, is_loopback
 from bncl_pyg.serve.project import AnnotationProject
@@ -53,13 +52,11 @@ __all__ = [
     "Limits",
     "RunningServer",
     "ServeOptions",
-    "TextOrder",
     "check_serving",
     "create_app",
     "export_answers",
     "import_answers",
     "is_loopback",
-    "least_sure",
     "serve",
 ]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from bncl_pyg.active import DEFAULT, Pool, Strategy, suggest
 from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.features import Choice, Features, Predictions
 from bncl_pyg.serve.answers import YES, Answer
-from bncl_pyg.serve.choosing import TextOrder, least_sure
 from bncl_pyg.serve.engine import Engine, TextPrediction
 from bncl_pyg.serve.formats import export_answers, import_answers
 from bncl_pyg.serve.project import AnnotationProject
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 FIRST_LABELS, AT_ONCE = 9, 256
 """How many labels are offered first, and how many texts are scored at once."""
+NEXT_TEXTS = 200
+"""How many texts are put in order at a time; those after them are seldom reached before the next training."""
 STEPS = 100
 """In how many steps a threshold moves."""
 
@@ -33,7 +35,7 @@ class AnnotationSession:
         engine: with the live model.
         corpus: the texts.
         project: which keeps the answers.
-        order: which texts come first.
+        strategy: which texts come first, a name of `bncl_pyg.active.STRATEGIES` or a `Strategy`.
         every: so many new answers start a training.
 
     Attributes:
@@ -47,10 +49,10 @@ class AnnotationSession:
         corpus: Corpus,
         project: AnnotationProject,
         *,
-        order: TextOrder = least_sure,
+        strategy: str | Strategy = DEFAULT,
         every: int = 10,
     ) -> None:
-        self.engine, self.project, self._choose = engine, project, order
+        self.engine, self.project, self._strategy = engine, project, strategy
         self.corpus = Corpus(corpus.ids, tuple(map(engine.clean, corpus.texts)))
         self.texts = dict(zip(self.corpus.ids, self.corpus.texts, strict=True))
         self._places = {identifier: row for row, identifier in enumerate(self.corpus.ids)}
@@ -72,11 +74,16 @@ class AnnotationSession:
         self.engine.replace(classifier, trainings[-1]["answers"] if trainings else 0)
 
     def _update(self) -> Predictions:
-        """Predict all texts with the live model, and put them in order."""
-        self.predictions = self.engine.live.classifier.predictions(self.features)
-        answered = [self._places[one] for one in self.project.answers() if one in self._places]
-        order = self._choose(self.predictions.probabilities.numpy(), np.array(answered, dtype=np.int64))
-        # Whoever strategy leaves out, or is answered now and undone later, comes last.
+        """Predict all texts with the live model, and put those that teach most first."""
+        classifier = self.engine.live.classifier
+        self.predictions = classifier.predictions(self.features)
+        answers = {one: answer for one, answer in self.project.answers().items() if answer.says_something}
+        absent = {one: answer.no for one, answer in answers.items() if not answer.is_whole}
+        known = {one: answer.yes for one, answer in answers.items()}
+        pool = Pool.of(self.features, self.predictions, classifier.priors_, known, absent)
+        count = min(NEXT_TEXTS, len(pool.open))
+        order = suggest(pool, count, self._strategy) if count else pool.open
+        # Those that are not put in order yet, or are answered now and undone later, come last.
         rest = np.setdiff1d(np.arange(len(self.corpus)), order)
         self._order = [self.corpus.ids[row] for row in (*order.tolist(), *rest.tolist())]
         return self.predictions

@@ -77,8 +77,8 @@ class Retrainer:
     """Learns from a project's answers whenever there are enough new ones, on a thread of its own.
 
     The estimate is of F1 on answered texts, each predicted by a model that knows the answers of other folds only;
-    beside it stands the same of the model that the server started with. These texts were chosen because the model was
-    not sure of them: neither figure is that of all texts.
+    beside it stands the same of the model that the server started with. These texts were chosen, not drawn by chance:
+    neither figure is quite that of all texts.
 
     Args:
         engine: which model answers.

@@ -10,12 +10,12 @@ from typing import Any
 
 import uvicorn
 
+from bncl_pyg.active import DEFAULT, Strategy
 from bncl_pyg.corpus import Corpus
 from bncl_pyg.errors import InputError
 from bncl_pyg.serve.annotating import AnnotationSession
 from bncl_pyg.serve.app import Served, create_app
 from bncl_pyg.serve.batching import Batcher
-from bncl_pyg.serve.choosing import TextOrder, least_sure
 from bncl_pyg.serve.engine import Engine
 from bncl_pyg.serve.options import ServeOptions, check_serving
 from bncl_pyg.serve.project import AnnotationProject
@@ -29,7 +29,7 @@ def serve(
     model: str,
     options: ServeOptions | None = None,
     *,
-    order: TextOrder = least_sure,
+    strategy: str | Strategy = DEFAULT,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a model until the process is told to stop (SIGINT, SIGTERM).
@@ -37,14 +37,14 @@ def serve(
     Args:
         model: the folder of a trained model, or its hub name.
         options: where to listen, who may ask, what to annotate.
-        order: which texts are to be annotated first.
+        strategy: which texts are to be annotated first, a name of `bncl_pyg.active.STRATEGIES` or a `Strategy`.
         ready: told the address when the server answers.
     """
     options = options or ServeOptions()
     check_serving(options)
     # Whatever can be wrong with address and project is told before the model is loaded.
     with _listening(options) as listening:
-        server = _Server(_served(model, options, order), listening, ready)
+        server = _Server(_served(model, options, strategy), listening, ready)
         server.run(sockets=[listening])
 
 
@@ -54,7 +54,7 @@ class RunningServer:
     Args:
         model: the folder of a trained model, or its hub name.
         options: as for `serve`; port 0 is any that is free.
-        order: likewise.
+        strategy: likewise.
 
     Example::
 
@@ -62,12 +62,12 @@ class RunningServer:
             urllib.request.urlopen(f"{server.url}/health")
     """
 
-    def __init__(self, model: str, options: ServeOptions | None = None, *, order: TextOrder = least_sure) -> None:
+    def __init__(self, model: str, options: ServeOptions | None = None, *, strategy: str | Strategy = DEFAULT) -> None:
         self._options = options or ServeOptions()
         check_serving(self._options)
         with ExitStack() as opened:
             self._socket = opened.enter_context(_listening(self._options))
-            self.served = _served(model, self._options, order)
+            self.served = _served(model, self._options, strategy)
             opened.pop_all()
         self._is_ready = threading.Event()
         self.url = ""
@@ -144,7 +144,7 @@ def _listening(options: ServeOptions) -> socket.socket:
     return listening
 
 
-def _served(model: str, options: ServeOptions, order: TextOrder) -> Served:
+def _served(model: str, options: ServeOptions, strategy: str | Strategy) -> Served:
     """Load everything that is served."""
     with ExitStack() as opened:
         corpus, project = None, None
@@ -154,7 +154,7 @@ def _served(model: str, options: ServeOptions, order: TextOrder) -> Served:
         engine = Engine.load(model, scorer=options.scorer, device=options.device)
         session = None
         if corpus is not None and project is not None:
-            session = AnnotationSession(engine, corpus, project, order=order, every=options.retrain_every)
+            session = AnnotationSession(engine, corpus, project, strategy=strategy, every=options.retrain_every)
         limits = options.limits
         batcher = Batcher(engine.predict, most=limits.batch, wait=limits.wait, waiting=limits.waiting)
         # From here on `Served.stop` closes the project.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bncl_pyg.active import Pool, suggest
 from bncl_pyg.corpus import Corpus
 from bncl_pyg.serve.answers import Answer
 from bncl_pyg.serve.retraining import Retrainer
@@ -79,6 +80,18 @@ def test_the_model_learns_and_everything_is_kept(start: Start, texts: Texts, mod
     exported = table.parent / "exported.jsonl"
     exported.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert len(Corpus.read(exported, LABELS)) == 11, "what is exported is a table of annotated texts"
+
+
+def test_what_teaches_most_comes_first(start: Start) -> None:
+    server = start(annotates=True)
+    session = server.served.session
+    assert session is not None
+    classifier = server.served.engine.live.classifier
+    pool = Pool.of(session.features, session.predictions, classifier.priors_)
+    wanted = [session.corpus.ids[row] for row in suggest(pool, 3)]
+    client = Client(server.url).signed()
+    given = [client.post("/v1/annotate/next", {"holder": str(number)})["text"]["id"] for number in range(3)]
+    assert given == wanted
 
 
 def test_a_text_as_it_is_shown(start: Start) -> None:

@@ -3,14 +3,12 @@
 import sqlite3
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.serve import project as module
 from bncl_pyg.serve.answers import Answer
-from bncl_pyg.serve.choosing import least_sure
 from bncl_pyg.serve.project import FILE, AnnotationProject, Taken
 
 LABELS = LabelSet.of(["gold", "silver", "wheat"])
@@ -108,9 +106,3 @@ def test_what_is_no_project(tmp_path: Path) -> None:
     later.close()
     with pytest.raises(InputError, match="written by a later version"):
         AnnotationProject(tmp_path)
-
-
-def test_least_sure_first() -> None:
-    probabilities = np.array([[0.9, 0.01], [0.5, 0.9], [0.3, 0.45], [0.55, 0.0]], dtype=np.float32)
-    assert least_sure(probabilities, np.array([], dtype=np.int64)).tolist() == [1, 2, 3, 0]
-    assert least_sure(probabilities, np.array([2, 1])).tolist() == [3, 0]
