@@ -10,18 +10,18 @@ and chooses the next. Every strategy with a seed is saved when it is done, so th
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import typer
 from scipy.sparse import csr_array
 
 from benchmarks.active_others import foreign_strategies
-from benchmarks.results import FOLDER, about_this_run, footer, markdown_table
+from benchmarks.results import FOLDER, footer, markdown_table
+from benchmarks.runs import CORES, Minutes, Workers, measure, open_results
 from benchmarks.stores import STRONG, read_scored, store_of
 from bncl_pyg.active import DEFAULT, STRATEGIES, ByChance, Pool, Strategy, suggest
 from bncl_pyg.corpus import Corpus, LabelSet, rows_of
@@ -29,7 +29,7 @@ from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import evaluate
 from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph, build_graph
-from bncl_pyg.persistence import read_json, write_bytes, write_file, write_json
+from bncl_pyg.persistence import write_bytes, write_file
 from bncl_pyg.priors import Priors
 from bncl_pyg.training import Annotated as AnnotatedTexts
 
@@ -81,35 +81,48 @@ def main(
     datasets: Annotated[str, typer.Option(help="Which of them, with commas between.")] = ",".join(DATASETS),
     strategies: Annotated[str | None, typer.Option(help="Which, with commas between; all, if not given.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Cuts of each set.")] = 10,
-    most: Annotated[int, typer.Option(help="Annotate at most so many texts.")] = COUNTS[-1],
     known: Annotated[bool, typer.Option("--known", help="With κ and λ known, instead of nothing.")] = False,
-    minutes: Annotated[float | None, typer.Option(help="Begin nothing later than this.")] = None,
+    workers: Workers = CORES,
+    minutes: Minutes = None,
     out: Annotated[Path, typer.Option(help="The folder for JSON, Markdown and the plot.")] = FOLDER,
 ) -> None:
     """Simulate what is missing and write the page."""
-    torch.set_num_threads(1)
-    began, file = time.perf_counter(), out / f"{NAME}.json"
-    content: dict[str, Any] = read_json(file) if file.is_file() else {"runs": {}, "sessions": []}
-    content["sessions"].append(about_this_run())
+    last = None if minutes is None else time.perf_counter() + 60 * minutes
+    file, content = out / f"{NAME}.json", open_results(out / f"{NAME}.json")
     every = {**STRATEGIES, **foreign_strategies()}
     wanted = list(every) if strategies is None else strategies.split(",")
-    counts = tuple(count for count in COUNTS if count <= most)
+    names = (RANDOM, *(one for one in wanted if one != RANDOM))
     # Seed by seed, so that a run that is stopped has compared all strategies on all sets.
-    for seed in range(seeds):
-        for dataset in datasets.split(","):
-            for name in (RANDOM, *(one for one in wanted if one != RANDOM)):
-                key = "/".join((dataset, "known" if known else "nothing", name, str(seed)))
-                if set(map(str, counts)) <= set(content["runs"].get(key, {}).get("F1", {})):
-                    continue
-                if minutes is not None and time.perf_counter() - began > 60 * minutes:
-                    break
-                run = simulate(cut(data, features, dataset, seed), every[name], seed, counts, known)
-                content["runs"][key] = {**run, "session": len(content["sessions"]) - 1}
-                write_json(file, content)
-                typer.echo(f"{key}: {run['F1']} in {run['seconds']} s")
-    write_json(file, content)
+    jobs = (
+        Job(dataset, "known" if known else "nothing", name, seed)
+        for seed in range(seeds)
+        for dataset in datasets.split(",")
+        for name in names
+    )
+    measure(content, file, jobs, partial(perform, data, features), workers, last)
     plot(content, out / f"{NAME}.png")
     write_bytes(out / f"{NAME}.md", as_markdown(content).encode())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A strategy on a cut of a set."""
+
+    dataset: str
+    known: str
+    strategy: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """What it is called in the file of results."""
+        return f"{self.dataset}/{self.known}/{self.strategy}/{self.seed}"
+
+
+def perform(data: Path, features: Path, job: Job) -> dict[str, Any]:
+    """Simulate one strategy."""
+    strategy = {**STRATEGIES, **foreign_strategies()}[job.strategy]
+    return simulate(cut(data, features, job.dataset, job.seed), strategy, job.seed, COUNTS, job.known == "known")
 
 
 def simulate(here: Cut, strategy: Strategy, seed: int, counts: tuple[int, ...], known: bool) -> dict[str, Any]:

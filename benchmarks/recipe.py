@@ -65,6 +65,8 @@ GRAPHS = (
 )
 SPARSE_GRAPHS = ("without", "as it is", "friends alone", "signs ignored", "1 hop", "nearest 5", "nearest 20", "parents")
 """Where labels are so many that no matrix of all pairs can be made."""
+LEFT_OUT = {"parents": ("stackex-cooking", "goemotions"), "nearest 20": ("goemotions",)}
+"""Where no such edges are given, or where 28 labels are too few."""
 MANY_HOPS, DAMPING = 12, 0.95
 
 
@@ -109,7 +111,7 @@ def jobs(page: str, dataset: str) -> Iterator[Job]:
         # A level above 0 is looked at with and without only: annotated texts take the graph's place.
         for level in levels:
             for variant in variants if level == "0" else variants[:2]:
-                if variant != "parents" or dataset in (HYPERNYMS, "debtags", "reuters21578"):
+                if dataset not in LEFT_OUT.get(variant, ()):
                     yield Job(page, dataset, variant, level)
     elif dataset == HYPERNYMS:
         return

@@ -121,11 +121,12 @@ def _from_words(words: NDArray[np.int64], total: float, texts: int) -> tuple[Sha
 def _pulled(shares: Shares, stds: Shares, evidence: Shares, words: NDArray[np.int64]) -> Shares:
     r"""Return λ pulled towards the evidence, label by label.
 
-    .. math:: \log λ_l ← \log λ_l + w_l (r_l - \bar r), \quad r_l = e_l - \log λ_l, \quad w_l = σ_l^2 / (σ_l^2 + τ^2)
+    .. math:: \log λ_l ← \log λ_l + w_l r_l, \quad r_l = e_l - \log λ_l - \bar r, \quad w_l = σ_l^2 / (σ_l^2 + τ_l^2)
 
-    σ is how far λ may be off, and τ² how far the evidence is: what its differences r from λ vary more than σ² says, and
-    no less than σ², since what somebody said is never taken to be worse than what the texts say. Labels with the same
-    word are compared with each other, and stay together as common as they were.
+    σ is how far λ may be off, and τ² how far the evidence is: what its differences r from λ, of all labels or of this
+    one, exceed σ² by, and no less than σ², since what somebody said is never taken to be worse than what the texts say.
+    So a label that the scores do not see is hardly pulled at all. Labels with the same word are compared with each
+    other, and stay together as common as they were.
 
     Args:
         shares: λ, (labels,).
@@ -142,10 +143,9 @@ def _pulled(shares: Shares, stds: Shares, evidence: Shares, words: NDArray[np.in
         kind = open_ & ((words >= 0) == is_word)
         if not kind.any():
             continue
-        variance = float((stds[kind] ** 2).mean())
-        doubt = max(float(differences[kind].var()) - variance, variance)
-        weight = stds[kind] ** 2 / (stds[kind] ** 2 + doubt)
-        pulled[kind] *= np.exp(weight * differences[kind])
+        variances, own = stds[kind] ** 2, differences[kind]
+        doubts = np.maximum(np.maximum(own.var(), own**2) - variances.mean(), variances)
+        pulled[kind] *= np.exp(variances / (variances + doubts) * own)
     for group in groups[1:]:
         if group.any():
             pulled[group] *= shares[group].sum() / pulled[group].sum()
