@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.distributed.engine import ATTEMPTS, RayOptions
+from bncl_pyg.distributed.ray_featurize import featurize_on_ray
 from bncl_pyg.distributed.ray_graph import ray_blocks
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph import BlockLog, LabelVectors, NearestSearch, build_graph
@@ -84,19 +85,18 @@ def test_a_node_is_lost_and_the_graph_is_the_same_to_the_byte(
 
 
 def test_an_index_in_shards_finds_what_one_index_finds(cluster: Cluster, vectors: LabelVectors, tmp_path: Path) -> None:
-    """In two shards, and in three, one of which is lost with its node and made again elsewhere."""
+    """One of three shards is lost with its node and made again elsewhere."""
     search = NearestSearch(exact_labels=1000)
-    for workers, progress in ((2, None), (3, losing_a_node(cluster, "nearest", 1))):
-        with ray_blocks(RayOptions(workers=workers)) as engine:
-            assert engine.parts == workers
-            graph = build_graph(LABELS, vectors, neighbours=6, search=search, progress=progress, engine=engine)
-        graph.save(tmp_path / str(workers))
+    lose = losing_a_node(cluster, "nearest", 1)
+    with ray_blocks(RayOptions(workers=3)) as engine:
+        assert engine.parts == 3
+        build_graph(LABELS, vectors, neighbours=6, search=search, progress=lose, engine=engine).save(tmp_path / "ray")
     replace_lost_node(cluster)
     alone = build_graph(LABELS, vectors, neighbours=6, search=search)
     alone.save(tmp_path / "alone")
     assert alone.provenance["search"] == "faiss"
     assert alone.num_edges > 6 * COUNT
-    assert contents(tmp_path / "2") == contents(tmp_path / "3") == contents(tmp_path / "alone")
+    assert contents(tmp_path / "ray") == contents(tmp_path / "alone")
 
 
 def test_a_stopped_build_goes_on_wherever(cluster: Cluster, vectors: LabelVectors, tmp_path: Path) -> None:
@@ -131,6 +131,32 @@ def test_the_command(cluster: Cluster, tmp_path: Path) -> None:
         assert "12 labels" in done.output
     assert contents(tmp_path / "ray") == contents(tmp_path / "alone")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["alone", "labels.txt", "ray"]
+
+
+def test_candidates_by_labels_in_shards(cluster: Cluster, tmp_path: Path) -> None:
+    """Two actors hold the labels, another one scores: the store is that of one process, which compares with all."""
+    words = ["gold", "wheat", "rates", "oil", "ships", "storms", "banks", "rain"]
+    names = [f"{first} {second}" for first in words for second in words]
+    (tmp_path / "labels.txt").write_text("\n".join(names) + "\n")
+    texts = [" ".join(words[(row * step + row // 8) % 8] for step in (1, 5, 7)) + f" {row}" for row in range(1500)]
+    (tmp_path / "texts.csv").write_text("text,x\n" + "".join(f"{text},1\n" for text in texts))
+    for name, more in (("alone", []), ("ray", ["--engine", "ray", "--workers", 1, "--label-shards", 2])):
+        words_before = ["featurize", tmp_path / "texts.csv", "--labels", tmp_path / "labels.txt", "--candidates", 9]
+        command = [*words_before, "--scorer", "fast", "--out", tmp_path / name, *more]
+        done = CliRunner().invoke(app, [str(word) for word in command])
+        assert done.exit_code == 0, done.output
+    assert contents(tmp_path / "ray") == contents(tmp_path / "alone")
+    assert not (tmp_path / "ray.input").exists()
+
+
+def load_nothing() -> Any:
+    raise AssertionError("it is told before anything is loaded")
+
+
+@pytest.mark.parametrize(("shards", "candidates", "sentence"), [(0, 5, "at least 1"), (2, None, "is for candidates")])
+def test_shards_that_cannot_be(shards: int, candidates: int | None, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"label_shards .*{sentence}"):
+        featurize_on_ray("t", LABELS, load_nothing, tmp_path, candidates=candidates, label_shards=shards)
 
 
 def refuse(number: int) -> None:
