@@ -12,6 +12,8 @@ How a request goes::
       what comes next  ─▶ choosing.least_sure    or any function (probabilities, answered rows) → order of rows
       a report         ─▶ looking.Looks          the live report, the label graph, the texts of a label
 
+On many machines `deployment.bind` makes a Ray Serve application of the same routes, without those that annotate.
+
 Only `app` and `server` need FastAPI and uvicorn; the door opens them when they are asked for.
 """
 
@@ -29,6 +31,7 @@ from bncl_pyg.serve.telemetry import JsonLines
 if TYPE_CHECKING:
     from bncl_pyg.serve.annotating import AnnotationSession
     from bncl_pyg.serve.app import create_app
+    from bncl_pyg.serve.deployment import bind
     from bncl_pyg.serve.engine import Engine
     from bncl_pyg.serve.server import RunningServer, serve
 
@@ -36,6 +39,7 @@ _OPENED = {
     "AnnotationSession": "annotating",
     "Engine": "engine",
     "RunningServer": "server",
+    "bind": "deployment",
     "create_app": "app",
     "serve": "server",
 }
@@ -54,6 +58,7 @@ __all__ = [
     "RunningServer",
     "ServeOptions",
     "TextOrder",
+    "bind",
     "check_serving",
     "create_app",
     "export_answers",
