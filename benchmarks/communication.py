@@ -35,7 +35,7 @@ WORKERS = (1, 2, 4, 8, 16, 32, 64)
 LATENCIES = (0.0, 1.0, 5.0)
 """In milliseconds, one way: loopback, a data centre with a switch or two between, two data centres."""
 LABELS, CANDIDATES, TEXTS = 10_000, 100, 1_000_000
-STEPS = 4
+STEPS = 8
 """Of these the first does not count."""
 GIGABITS = 10.0
 """A second, between machines: an assumption for what is reckoned."""
@@ -300,7 +300,7 @@ def as_markdown(content: dict[str, Any]) -> str:
         "with what it must be. A message waits for the injected latency. With many workers, processes wait for a core "
         "as well, also at 0 ms, which workers with cores of their own do not: their efficiency is reckoned in the last "
         f"column, from latency and {GIGABITS:g} Gb/s alone (an assumption). The truth of a cluster lies between the "
-        f"two. Medians of {content['steps'] - 1} steps, of the slowest worker in each.\n\n"
+        f"two. Medians of {content['steps'] - 1} steps, of the slowest worker in each; other work ran on the machine.\n\n"
         "`doubling`: log₂ W messages one after the other, each with all sums; `ring`: 2 (W − 1) messages, each with "
         "one W-th of them. Texts a worker: with so many, a step is half work and half communication; with fewer, more "
         "workers hardly help.\n\n"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -17,7 +18,6 @@ from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.serve import RunningServer, ServeOptions, bind
-from bncl_pyg.serve import deployment as ready
 
 LABELS = LabelSet.of({"refund": "money back", "password": "a forgotten password", "printer": "a printer that fails"})
 TEXTS = [
@@ -25,6 +25,7 @@ TEXTS = [
     for number in range(20)
     for start in ("Please give me my money back", "I forgot my password", "The printer does not print")
 ]
+READY = resolve_name("bncl_pyg.serve.deployment:app")  # as Ray finds it
 TOKEN = "a token that is long enough"
 SIGNED = {"authorization": f"Bearer {TOKEN}"}
 
@@ -103,7 +104,7 @@ def test_both_replicas_answer_and_know_each_others_sessions(url: str) -> None:
 
 
 def test_the_ready_application_takes_its_arguments_as_ray_gives_them(model: Path) -> None:
-    made = ready.app({"model": str(model), "token": TOKEN, "num_replicas": "3"})
+    made = READY({"model": str(model), "token": TOKEN, "num_replicas": "3"})
     assert isinstance(made, serve.Application)
 
 
@@ -125,4 +126,4 @@ def test_a_model_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none"):
         bind(str(tmp_path / "none"))
     with pytest.raises(InputError, match="which model"):
-        ready.app({})
+        READY({})
