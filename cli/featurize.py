@@ -121,6 +121,15 @@ def featurize(
     fresh: Annotated[
         bool, typer.Option("--fresh/--resume", help="Start anew, or score only what is missing (the default).")
     ] = False,
+    label_shards: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="For --engine ray with --candidates and very many labels: N further workers hold a part of the labels "
+            "each, and search it; if not given, every worker compares with all labels.",
+        ),
+    ] = None,
     engine: Engine = "local",
     address: Address = None,
     workers: Workers = None,
@@ -142,6 +151,8 @@ def featurize(
         raise InputError("--rerank reads each text beside its candidates: say how many with --candidates M.")
     if budget is not None and (candidates is not None or rerank):
         raise InputError("--budget chooses pairs among all labels: leave --candidates and --rerank out.")
+    if label_shards is not None and (engine != "ray" or candidates is None):
+        raise InputError("--label-shards is for --engine ray with --candidates M.")
     if budget is None and priors is not None:
         raise InputError("--priors is for --budget PAIRS; features need none.")
     check_engine(engine, address, workers, texts)
@@ -159,6 +170,7 @@ def featurize(
             scorer,
             {**how, "device": device},
             candidates=candidates,
+            label_shards=label_shards,
             template=templates[0] if len(templates) == 1 else templates,
             dtype=dtype,
             fresh=fresh,

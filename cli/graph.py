@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, Overwrite
+from .options import Address, Engine, Json, Overwrite, Workers, check_engine
 
 if TYPE_CHECKING:
-    from bncl_pyg.graph import GraphStatistics, LabelVectors
+    from bncl_pyg.graph import BlockEngine, GraphStatistics, LabelVectors
 
 app = typer.Typer(no_args_is_help=True, help="Build and inspect the signed label graph.")
 
@@ -55,6 +55,9 @@ def build(
         typer.Option(metavar="K", min=1, help="At each hop, each label keeps its K strongest friends and K enemies."),
     ] = None,
     memory: Annotated[float, typer.Option(metavar="GB", help="How much memory the build may take.")] = 8,
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Workers = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it is there.")] = False,
 ) -> None:
     """Connect labels that mean alike (friends) and labels that are far apart (enemies)."""
@@ -66,6 +69,7 @@ def build(
 
     if percentiles is not None and neighbours is not None:
         raise InputError("--percentiles and --neighbours exclude each other: give one of them.")
+    check_engine(engine, address, workers)
     check_free(out, "graph", overwrite=overwrite)
     label_set = LabelSet.read(labels)
 
@@ -75,8 +79,8 @@ def build(
         with _flags_named():
             check_options(len(label_set), percentiles, hops, neighbours, max_neighbours, memory)
     with _flags_named(), work_folder(out) as work, _resumable():
-        with blocks_bar() as advance:
-            vectors = embed_labels(label_set, embeddings, work=work, progress=advance)
+        with _blocks_engine(engine, address, workers) as computing, blocks_bar() as advance:
+            vectors = embed_labels(label_set, embeddings, work=work, progress=advance, engine=computing)
             _show_missing_words(vectors)
             graph = build_graph(
                 label_set,
@@ -88,6 +92,7 @@ def build(
                 memory=memory,
                 work=work,
                 progress=advance,
+                engine=computing,
             )
         graph.save(out, overwrite=overwrite)
     statistics = graph_statistics(graph, triangles=False)
@@ -204,6 +209,18 @@ def plot(
     loaded = SignedLabelGraph.load(graph)
     drawn = plot_graph(loaded, out, most)
     typer.echo(f"{out}: {drawn} of {loaded.num_nodes} labels.")
+
+
+@contextmanager
+def _blocks_engine(engine: str, address: str | None, workers: int | None) -> "Iterator[BlockEngine | None]":
+    """Give who computes the blocks: nobody but this process, or a cluster."""
+    if engine == "local":
+        yield None
+        return
+    from bncl_pyg.distributed import RayOptions, ray_blocks
+
+    with ray_blocks(RayOptions(address, workers)) as blocks:
+        yield blocks
 
 
 @contextmanager

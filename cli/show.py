@@ -153,7 +153,9 @@ _STAGES = {
     "coarse": "percentiles",
     "fine": "percentiles, exactly",
     "edges": "pairs beyond the percentiles",
-    "index": "clusters of labels",
+    "centroids": "clusters of labels",
+    "clusters": "each label's cluster",
+    "probes": "recall on a sample",
     "nearest": "nearest and farthest",
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import default_cost, kernels, scale, serve_kill, serve_load, step
+from benchmarks import communication, default_cost, kernels, scale, serve_kill, serve_load, step
 from benchmarks.results import FOLDER
 
 
@@ -23,6 +23,7 @@ def read(name: str) -> Any:
         ("default-cost", default_cost.as_markdown),
         ("serve-load", serve_load.as_markdown),
         ("serve-kill", serve_kill.as_markdown),
+        ("communication", communication.as_markdown),
     ],
 )
 def test_the_committed_page_is_what_its_json_says(name: str, as_markdown: Callable[[Any], str]) -> None:

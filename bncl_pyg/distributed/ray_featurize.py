@@ -7,8 +7,9 @@ an earlier shard are not scored twice: their scores are copied when all shards a
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,14 @@ from numpy.typing import NDArray
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.distributed.engine import ATTEMPTS, Attempts, RayOptions, connected, read_tables, run_actors, run_tasks
 from bncl_pyg.distributed.inputs import table_names
+from bncl_pyg.distributed.label_shards import (
+    ShardedLabels,
+    check_label_shards,
+    hold_labels,
+    label_vectors,
+    write_label_vectors,
+)
+from bncl_pyg.distributed.ray_graph import RayBlocks
 from bncl_pyg.distributed.spooled import InputOptions, InputTexts, input_folder, read_table, texts_at
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import (
@@ -53,12 +62,14 @@ class Plan:
         folder: the texts.
         tables: how many tables they come from.
         load: loads scorer and ranker.
+        nearest: the shards of labels to ask for candidates; if not given, a worker compares with all labels itself.
     """
 
     path: Path
     folder: Path
     tables: int
     load: Callable[[], Scorers]
+    nearest: ShardedLabels | None = None
 
 
 def featurize_on_ray(
@@ -70,6 +81,7 @@ def featurize_on_ray(
     *,
     reading: InputOptions | None = None,
     candidates: int | None = None,
+    label_shards: int | None = None,
     template: str | Sequence[str] = TEMPLATE,
     dtype: Dtype = "float32",
     fresh: bool = False,
@@ -87,6 +99,8 @@ def featurize_on_ray(
         options: where the work is done.
         reading: how tables are read.
         candidates: see `featurize`, as for all others.
+        label_shards: into how many shards the labels are cut among which candidates are searched for, each in a faiss
+            index on an actor of its own; if not given, every worker compares with all labels. It changes no result.
         template: likewise.
         dtype: likewise.
         fresh: likewise.
@@ -98,6 +112,7 @@ def featurize_on_ray(
         What was done, and the texts; their folder is removed when the store is whole.
     """
     options, reading = options or RayOptions(), reading or InputOptions()
+    check_label_shards(label_shards, candidates)
     path = path.absolute()
     names, folder = table_names(source), input_folder(path)
     scorer, ranker = load()
@@ -110,7 +125,9 @@ def featurize_on_ray(
             _write_places(store, texts, folder)
             if start is not None:
                 start(len(store.index), 0)
-            done = _score(store, Plan(path, folder, len(names), load), options, progress)
+            plan = Plan(path, folder, len(names), load)
+            with _sharded(plan, work, options, label_shards) as plan:
+                done = _score(store, plan, options, progress)
             store.clear_leftovers()
             store.forget_shards()
             if store.missing():
@@ -119,6 +136,22 @@ def featurize_on_ray(
             counts = len(store.index), len(labels), done["scored"], len(store.grid.rows) * len(store.grid.columns)
             shutil.rmtree(folder)
             return Featurized(*counts, done["read"], done["cut"], recall), texts
+
+
+@contextmanager
+def _sharded(plan: Plan, work: ShardWork, options: RayOptions, shards: int | None) -> Iterator[Plan]:
+    """Give the plan with shards of labels, if any are wanted, for as long as they are needed."""
+    if shards is None:
+        yield plan
+        return
+    if not work.rankers:
+        raise InputError("label_shards needs candidates that are chosen by vectors, but here no encoder chooses them.")
+    write_label_vectors(plan.folder, [ranker.label_vectors(work.hypotheses) for ranker in work.rankers])
+    engine = RayBlocks(replace(options, gpus=0))
+    try:
+        yield replace(plan, nearest=hold_labels(engine, plan.folder, len(work.hypotheses), shards))
+    finally:
+        engine.release()
 
 
 def _spool(names: Sequence[str], folder: Path, reading: InputOptions) -> InputTexts:
@@ -221,8 +254,8 @@ class ShardScorer:
         scorer, ranker = plan.load()
         if scorer.config() != self.store.config["scorer"]:
             raise InputError(f"A worker has another configuration of '{scorer.config()['name']}' than the driver.")
-        self.work = ShardWork(self.store, scorer, ranker)
-        self.work.use_labels()
+        self.work = ShardWork(self.store, scorer, ranker, plan.nearest)
+        self.work.use_labels(() if plan.nearest is None else label_vectors(plan.folder))
 
     def __call__(self, number: int) -> dict[str, Any]:
         """Do what is missing of a shard."""

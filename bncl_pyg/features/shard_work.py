@@ -12,12 +12,15 @@ from bncl_pyg.features.index import Span
 from bncl_pyg.features.store import FeatureStore, scorer_configs
 from bncl_pyg.features.words import word_counts
 from bncl_pyg.scorers import (
+    BiEncoderScorer,
     EnsembleScorer,
+    NearestLabels,
     Scorer,
     best_candidates,
     hypotheses_of,
     join_scores,
     scorer_parts,
+    vector_rankers,
 )
 
 SAMPLE_TEXTS, SAMPLE_SHARE = 50, 0.1
@@ -60,11 +63,22 @@ class ShardWork:
         store: an open store.
         scorer: of pairs.
         ranker: chooses candidates; the scorer itself if not given.
+        nearest: searches among all labels for it; see `NearestLabels`. It changes no result.
+
+    Attributes:
+        rankers: the encoders that choose candidates by their vectors.
     """
 
-    def __init__(self, store: FeatureStore, scorer: Scorer, ranker: Scorer | None = None) -> None:
-        self.store, self.scorer, self.parts = store, scorer, scorer_parts(scorer)
+    def __init__(
+        self,
+        store: FeatureStore,
+        scorer: Scorer,
+        ranker: Scorer | None = None,
+        nearest: NearestLabels | None = None,
+    ) -> None:
+        self.store, self.scorer, self.parts, self._nearest = store, scorer, scorer_parts(scorer), nearest
         self.ranker = _chooser(store.config.get("ranker"), ranker or scorer)
+        self.rankers = vector_rankers(self.ranker)
         self.hypotheses = hypotheses_of(store.labels.phrases(), store.config["template"])
         self.candidates: int | None = store.config.get("candidates")
         self._with_vectors = [name for name, part in self.parts.items() if part.vectors([]) is not None]
@@ -83,10 +97,18 @@ class ShardWork:
                     progress(number * len(self.hypotheses) + group[1], len(self.parts) * len(self.hypotheses))
             self._use_labels(name, part)
 
-    def use_labels(self) -> None:
-        """Give each part what the store holds of the labels."""
+    def use_labels(self, vectors: Sequence[Tensor] = ()) -> None:
+        """Give each part what the store holds of the labels.
+
+        Args:
+            vectors: the labels' vectors of each of the rankers, where these are not to be read from the store.
+        """
+        given = self.rankers if vectors else []
+        for ranker, own in zip(given, vectors, strict=True):
+            ranker.use_labels(self.hypotheses, {"vectors": own})
         for name, part in self.parts.items():
-            self._use_labels(name, part)
+            if not any(part is ranker for ranker in given):
+                self._use_labels(name, part)
 
     def _use_labels(self, name: str, part: Scorer) -> None:
         stored = self.store.label_tensors(name)
@@ -163,7 +185,10 @@ class ShardWork:
             return known[new]
         if not fresh:
             return torch.zeros(0, self.candidates).long()
-        return self.ranker.top_labels(fresh, self.hypotheses[slice(*columns)], self.candidates)
+        hypotheses = self.hypotheses[slice(*columns)]
+        if self._nearest is not None and isinstance(self.ranker, BiEncoderScorer | EnsembleScorer):
+            return self.ranker.top_labels(fresh, hypotheses, self.candidates, nearest=self._nearest)
+        return self.ranker.top_labels(fresh, hypotheses, self.candidates)
 
     def recall(self, texts: Iterable[tuple[str, str]]) -> CandidateRecall:
         """Score a random sample of texts in full and count which labels the candidates miss."""

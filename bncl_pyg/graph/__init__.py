@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bncl_pyg.graph.blocks import BlockLog, work_folder
+from bncl_pyg.graph.blocks import BlockEngine, BlockLog, Held, work_folder
 from bncl_pyg.graph.embeddings import EMBEDDED, LabelVectors, embed_labels, load_word_vectors, mean_of_words
 from bncl_pyg.graph.layout import layout_labels, shortened
 from bncl_pyg.graph.lazy import LazyGraph
@@ -54,8 +54,10 @@ _NEED_PYG = {
 __all__ = [
     "EMBEDDED",
     "BalancedNeighbourhoods",
+    "BlockEngine",
     "BlockLog",
     "GraphStatistics",
+    "Held",
     "LabelVectors",
     "LazyGraph",
     "NearestSearch",

@@ -2,15 +2,18 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
+from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import LOCK, MANIFEST, folder_lock, read_manifest, write_bytes, write_manifest
@@ -33,45 +36,161 @@ class BlockLog:
 
 
 Progress = Callable[[BlockLog], None]
+Compute = Callable[[int], Arrays]
+"""What makes a block from its number."""
+
+
+class Held(Protocol):
+    """Functions that hold parts of something large, such as an index."""
+
+    def ask(self, *arguments: Any) -> list[Arrays]:
+        """Call each with the same arguments; return their results in order."""
+        ...
+
+
+class BlockEngine(Protocol):
+    """Who computes blocks, if not this process.
+
+    Attributes:
+        parts: into how many parts something large is cut, each held elsewhere.
+    """
+
+    parts: int
+
+    def run(self, stage: str, compute: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """Have `compute` called with each number; yield numbers and results in the order in which they end.
+
+        Args:
+            stage: what to call the work in a message.
+            compute: it can be pickled, and its large arrays are NumPy's.
+            numbers: of the blocks.
+        """
+        ...
+
+    def hold(self, makers: Sequence[Callable[[], Callable[..., Arrays]]]) -> Held:
+        """Have each function made and held by a worker of its own, for as long as the engine is there."""
+        ...
+
+
+class HeldHere:
+    """Holds functions in this process."""
+
+    def __init__(self, makers: Sequence[Callable[[], Callable[..., Arrays]]]) -> None:
+        self._functions = [make() for make in makers]
+
+    def ask(self, *arguments: Any) -> list[Arrays]:
+        """Call each with the same arguments; return their results in order."""
+        return [function(*arguments) for function in self._functions]
 
 
 @dataclass(frozen=True)
 class Work:
-    """How a build keeps its finished blocks and reports them.
+    """How a build keeps its finished blocks and reports them, and who computes them.
 
     Args:
-        folder: where they lie; nowhere, if not given.
+        folder: where they lie; nowhere, if not given. An engine's workers write there themselves.
         progress: called when a stage begins, and with every finished block.
+        engine: who computes blocks; this process, if not given. It changes no result.
     """
 
     folder: Path | None = None
     progress: Progress | None = None
+    engine: BlockEngine | None = None
 
-    def blocks(self, stage: str, made_from: str, count: int, compute: Callable[[int], Arrays]) -> Iterator[Arrays]:
+    def blocks(
+        self, stage: str, made_from: str, count: int, compute: Compute, *, here: bool = False
+    ) -> Iterator[Arrays]:
         """Yield the results of blocks 0, 1, …: read where they are finished, computed and written where not.
 
         Args:
             stage: its name, letters and digits.
             made_from: a hash of everything that decides the results; blocks made from anything else are deleted.
             count: how many blocks there are.
-            compute: what makes one.
+            compute: what makes one; see `BlockEngine`.
+            here: compute them in this process in any case.
         """
         if self.folder is not None:
             _delete_others(self.folder, stage, made_from)
         self._report(BlockLog(stage, 0, count))
+        # Workers may be elsewhere, so that the whole path is told.
+        kept = _Kept(None if self.folder is None else self.folder.absolute() / _prefix(stage, made_from), compute)
+        if self.engine is not None and not here:
+            yield from self._by_engine(self.engine, stage, count, kept)
+            return
         for number in range(count):
-            file = None if self.folder is None else self.folder / f"{_prefix(stage, made_from)}{number:06d}.block"
-            arrays = None if file is None else _read(file)
+            arrays = kept.read(number)
             if arrays is None:
-                arrays = compute(number)
-                if file is not None:
-                    _write(file, arrays)
+                arrays = kept.make(number)
             self._report(BlockLog(stage, number + 1, count))
+            yield arrays
+
+    def hold(self, makers: Sequence[Callable[[], Callable[..., Arrays]]]) -> Held:
+        """Have functions held by the engine's workers, or here."""
+        return HeldHere(makers) if self.engine is None else self.engine.hold(makers)
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts something large is cut."""
+        return 1 if self.engine is None else self.engine.parts
+
+    def _by_engine(self, engine: BlockEngine, stage: str, count: int, kept: "_Kept") -> Iterator[Arrays]:
+        """Have missing blocks computed in any order, and yield all in theirs."""
+        missing = [number for number in range(count) if not kept.is_there(number)]
+        for place in range(count - len(missing)):
+            self._report(BlockLog(stage, place + 1, count))
+        made: dict[int, Arrays | None] = {}
+        results = engine.run(stage, kept, missing)
+        waiting = set(missing)
+        for number in range(count):
+            while number in waiting:
+                done, arrays = next(results)
+                made[done] = arrays
+                waiting.remove(done)
+                self._report(BlockLog(stage, count - len(waiting), count))
+            arrays = made.pop(number, None) or kept.read(number)
+            if arrays is None:
+                raise InputError(f"A finished block of the graph has vanished from {self.folder}; build it again.")
             yield arrays
 
     def _report(self, entry: BlockLog) -> None:
         if self.progress is not None:
             self.progress(entry)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Blocks of a stage that are written as soon as they are made, by whoever makes them.
+
+    Args:
+        start: how their files' names begin; nowhere, if not given.
+        compute: what makes one.
+    """
+
+    start: Path | None
+    compute: Compute
+
+    def __call__(self, number: int) -> Arrays | None:
+        """Make a block; return it only if it is not on disk then."""
+        arrays = self.make(number)
+        return arrays if self.start is None else None
+
+    def make(self, number: int) -> Arrays:
+        """Make a block, and write it."""
+        arrays = self.compute(number)
+        if self.start is not None:
+            _write(self._file(self.start, number), arrays)
+        return arrays
+
+    def read(self, number: int) -> Arrays | None:
+        """Return a finished block; nothing where it is absent or damaged."""
+        return None if self.start is None else _read(self._file(self.start, number))
+
+    def is_there(self, number: int) -> bool:
+        """Return whether a block is finished and whole."""
+        return self.read(number) is not None
+
+    def _file(self, start: Path, number: int) -> Path:
+        return start.with_name(f"{start.name}{number:06d}.block")
 
 
 @contextmanager
@@ -122,6 +241,14 @@ def hash_of(*parts: object) -> str:
             total.update(len(content).to_bytes(8, "little"))
             total.update(content)
     return total.hexdigest()
+
+
+def tensor_of(array: NDArray[Any]) -> Tensor:
+    """Return a tensor that shares an array's memory, which may be read-only and is never written to."""
+    with warnings.catch_warnings():
+        # What lies in the memory that workers of a machine share cannot be written to; torch warns of that.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
+        return torch.from_numpy(array)
 
 
 def _prefix(stage: str, made_from: str) -> str:

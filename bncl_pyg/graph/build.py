@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph.blocks import Progress, Work
+from bncl_pyg.graph.blocks import BlockEngine, Progress, Work
 from bncl_pyg.graph.embeddings import EMBEDDED, Labels, LabelVectors, embed_labels
 from bncl_pyg.graph.nearest import DEFAULT_SEARCH, NearestSearch, check_neighbours, neighbour_edges
 from bncl_pyg.graph.percentiles import check_percentiles, percentile_edges
@@ -41,6 +41,7 @@ def build_graph(
     memory: float = MEMORY,
     work: Path | None = None,
     progress: Progress | None = None,
+    engine: BlockEngine | None = None,
 ) -> SignedLabelGraph:
     """Connect labels that mean alike (friends) and labels that are far apart (enemies).
 
@@ -73,14 +74,15 @@ def build_graph(
         memory: the budget in GB. Percentiles that need more are refused; otherwise it decides how large blocks are.
         work: a folder for finished blocks (see `work_folder`): a build that was stopped goes on from there.
         progress: called when a stage begins and with every finished block.
+        engine: who computes the blocks; this process, if not given. It changes no result.
     """
     labels = LabelSet.of(labels)
     if not isinstance(embeddings, LabelVectors):
-        embeddings = embed_labels(labels, embeddings or EMBEDDED, work=work, progress=progress)
+        embeddings = embed_labels(labels, embeddings or EMBEDDED, work=work, progress=progress, engine=engine)
     known, units = _units(labels, embeddings)
     check_options(len(known), percentiles, hops, neighbours, max_neighbours, memory, search)
     compared = units if len(known) == len(units) else units[known]
-    blocks = Work(work, progress)
+    blocks = Work(work, progress, engine)
     provenance: dict[str, Any] = {"embeddings": embeddings.source}
     if neighbours is None:
         percentiles = percentiles or PERCENTILES

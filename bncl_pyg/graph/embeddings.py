@@ -8,6 +8,7 @@ import pickle
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from bncl_pyg.corpus import LabelSet, read_lines
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph.blocks import Arrays, Progress, Work, hash_of
+from bncl_pyg.graph.blocks import Arrays, BlockEngine, Progress, Work, hash_of
 
 EMBEDDED = "embedded"
 """The name of the source that needs no file and no download: the embedded sentence encoder."""
@@ -51,7 +52,12 @@ class LabelVectors:
 
 
 def embed_labels(
-    labels: Labels, source: str = EMBEDDED, *, work: Path | None = None, progress: Progress | None = None
+    labels: Labels,
+    source: str = EMBEDDED,
+    *,
+    work: Path | None = None,
+    progress: Progress | None = None,
+    engine: BlockEngine | None = None,
 ) -> LabelVectors:
     """Return the labels' vectors from `embedded`, a file of word vectors, or a gensim-data name.
 
@@ -60,22 +66,45 @@ def embed_labels(
         source: what reads them.
         work: a folder for the finished blocks of the embedded encoder's vectors (see `work_folder`).
         progress: called at the beginning and with every such block.
+        engine: who computes these blocks; this process, if not given.
     """
     labels = LabelSet.of(labels)
     if source != EMBEDDED:
         return mean_of_words(labels, load_word_vectors(source), source=Path(source).name)
+    made_from = hash_of(labels.digest(), _encoder().config(), LABELS_A_BLOCK)
+    count = math.ceil(len(labels) / LABELS_A_BLOCK)
+    encode = EncodedLabels(tuple(labels.descriptions), LABELS_A_BLOCK)
+    try:
+        blocks = list(Work(work, progress, engine).blocks("vectors", made_from, count, encode))
+    finally:
+        _encoder.cache_clear()
+    return LabelVectors(np.concatenate([block["vectors"] for block in blocks]), source)
+
+
+@dataclass(frozen=True)
+class EncodedLabels:
+    """The embedded encoder's vectors, a block of labels at a time.
+
+    Args:
+        descriptions: of all labels.
+        size: how many a block has.
+    """
+
+    descriptions: tuple[str, ...]
+    size: int
+
+    def __call__(self, number: int) -> Arrays:
+        """Encode a block."""
+        here = slice(number * self.size, (number + 1) * self.size)
+        return {"vectors": _encoder().encode(self.descriptions[here]).numpy()}
+
+
+@lru_cache(maxsize=1)
+def _encoder() -> Any:
+    """Return the encoder, which a process loads once."""
     from bncl_pyg.scorers import SentenceEncoder
 
-    encoder = SentenceEncoder.embedded()
-
-    def encode(number: int) -> Arrays:
-        here = slice(number * LABELS_A_BLOCK, (number + 1) * LABELS_A_BLOCK)
-        return {"vectors": encoder.encode(labels.descriptions[here]).numpy()}
-
-    made_from = hash_of(labels.digest(), encoder.config(), LABELS_A_BLOCK)
-    count = math.ceil(len(labels) / LABELS_A_BLOCK)
-    blocks = list(Work(work, progress).blocks("vectors", made_from, count, encode))
-    return LabelVectors(np.concatenate([block["vectors"] for block in blocks]), source)
+    return SentenceEncoder.embedded()
 
 
 def mean_of_words(labels: LabelSet, words: Any, source: str) -> LabelVectors:

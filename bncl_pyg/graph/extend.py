@@ -14,8 +14,8 @@ from bncl_pyg.graph.blocks import Work
 from bncl_pyg.graph.build import MEMORY, default_graph
 from bncl_pyg.graph.embeddings import EMBEDDED, embed_labels
 from bncl_pyg.graph.prune import pruned_neighbourhoods
-from bncl_pyg.graph.signed import ENEMY, FRIEND, SignedLabelGraph
-from bncl_pyg.graph.walks import Neighbourhood
+from bncl_pyg.graph.signed import SignedLabelGraph
+from bncl_pyg.graph.walks import ENEMY, FRIEND, Neighbourhood
 
 log = logging.getLogger(__name__)
 

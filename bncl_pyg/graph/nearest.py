@@ -2,8 +2,10 @@
 
 import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph.blocks import Arrays, Work, hash_of
+from bncl_pyg.graph.blocks import Arrays, Held, Work, hash_of, tensor_of
 from bncl_pyg.graph.edges import Edges, rows_at_once
-from bncl_pyg.graph.signed import ENEMY, FRIEND
+from bncl_pyg.graph.walks import ENEMY, FRIEND
 
 ROWS_A_SEARCH = 8192
 """How many labels faiss searches for at a time; it changes no result."""
@@ -82,10 +84,7 @@ def neighbour_edges(
     shape = (len(units), neighbours)
     nearest, farthest = (Neighbours(np.empty(shape, np.int32), np.empty(shape, np.float32)) for _ in range(2))
     made_from = hash_of(units, neighbours, rows, provenance)
-
-    def compute(number: int) -> Arrays:
-        return find(np.arange(number * rows, min((number + 1) * rows, len(units))))
-
+    compute = RowBlocks(find, rows, len(units))
     for number, block in enumerate(work.blocks("nearest", made_from, math.ceil(len(units) / rows), compute)):
         here = slice(number * rows, (number + 1) * rows)
         nearest.places[here], nearest.cosines[here] = block["nearest"], block["nearest_cosines"]
@@ -105,17 +104,37 @@ def check_neighbours(labels: int, neighbours: int, search: NearestSearch) -> Non
         raise InputError(f"The neighbours of {labels:,} labels need faiss: pip install 'bncl-pyg[scale]'.")
 
 
+@dataclass(frozen=True)
+class RowBlocks:
+    """What is found of labels, a block of rows at a time.
+
+    Args:
+        find: from places of labels to what is found of them.
+        rows: how many a block has.
+        labels: how many there are.
+    """
+
+    find: Callable[[NDArray[np.int64]], Arrays]
+    rows: int
+    labels: int
+
+    def __call__(self, number: int) -> Arrays:
+        """Return what is found of a block."""
+        return self.find(np.arange(number * self.rows, min((number + 1) * self.rows, self.labels)))
+
+
 class AllPairs:
     """Compares labels with all others."""
 
     def __init__(self, units: NDArray[np.float32], neighbours: int) -> None:
         self.labels, self.neighbours = len(units), neighbours
-        self.units = torch.zeros(math.ceil(len(units) / _GROUP) * _GROUP, units.shape[1])
-        self.units[: len(units)] = torch.from_numpy(units)
+        self.units = np.zeros((math.ceil(len(units) / _GROUP) * _GROUP, units.shape[1]), dtype=np.float32)
+        self.units[: len(units)] = units
 
     def find(self, places: NDArray[np.int64]) -> Arrays:
         """Return the nearest and the farthest of the labels at some places."""
-        cosines = (self.units[places] @ self.units.T).clamp_(-1, 1)
+        units = tensor_of(self.units)
+        cosines = (units[places] @ units.T).clamp_(-1, 1)
         block: Arrays = {}
         for name, sign in (("nearest", 1), ("farthest", -1)):
             cosines *= sign
@@ -176,12 +195,156 @@ def _pairs(chosen: Neighbours) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     return keys, chosen.cosines.ravel()[first]
 
 
+class IndexShard:
+    """The index of some labels (faiss's IVF, without compression): searches among them, cluster by cluster.
+
+    Args:
+        units: their vectors, (labels of the shard, dimensions).
+        begin: the place of the first.
+        clusters: the cluster of each.
+        centroids: of all clusters.
+    """
+
+    def __init__(
+        self,
+        units: NDArray[np.float32],
+        begin: int,
+        clusters: NDArray[np.int64],
+        centroids: NDArray[np.float32],
+    ) -> None:
+        import faiss
+
+        dimensions = units.shape[1]
+        # The index does not keep its quantizer alive.
+        self._quantizer = faiss.IndexFlatIP(dimensions)
+        self._quantizer.add(centroids)
+        # Its Python methods take arrays, unlike what their types say.
+        self._index: Any = faiss.IndexIVFFlat(self._quantizer, dimensions, len(centroids), faiss.METRIC_INNER_PRODUCT)
+        self._index.is_trained = True
+        places, own = np.arange(begin, begin + len(units)), np.ascontiguousarray(clusters)
+        vectors = np.ascontiguousarray(units)
+        pointers = (faiss.swig_ptr(array) for array in (vectors, places, own))
+        self._index.add_core(len(units), *pointers)
+        self.labels = len(units)
+
+    def __call__(self, queries: NDArray[np.float32], clusters: NDArray[np.int64], count: int) -> Arrays:
+        """Return the `count` nearest in given clusters, nearest first, equal ones by their place.
+
+        Args:
+            queries: (queries, dimensions).
+            clusters: of each query those to search, (queries, probes).
+            count: how many.
+
+        Returns:
+            "cosines" and "places", (queries, count); -1 is the place of nobody.
+        """
+        return self._search(queries, clusters, count, count + 1)
+
+    def _search(self, queries: NDArray[np.float32], clusters: NDArray[np.int64], count: int, asked: int) -> Arrays:
+        """Ask for more than are wanted: of those as near as the last, faiss returns any."""
+        self._index.nprobe = clusters.shape[1]
+        # What a vector's product with the centroid is does not matter here.
+        near = np.zeros(clusters.shape, dtype=np.float32)
+        cosines, places = self._index.search_preassigned(queries, asked, clusters, near)
+        order = np.lexsort((places, -cosines, places < 0))
+        cosines, places = (np.take_along_axis(part, order, axis=1) for part in (cosines, places))
+        cut = (places[:, -1] >= 0) & (cosines[:, -1] == cosines[:, count - 1])
+        cosines, places, last = cosines[:, :count], places[:, :count], asked >= self.labels
+        if cut.any() and not last:
+            more = self._search(queries[cut], clusters[cut], count, min(4 * asked, self.labels))
+            cosines[cut], places[cut] = more["cosines"], more["places"]
+        return {"cosines": cosines, "places": places}
+
+
+def merge_shards(results: Sequence[Arrays], count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the `count` nearest of what shards returned, as one index of all labels would; cosines and places."""
+    cosines, places = (np.concatenate([part[name] for part in results], axis=1) for name in ("cosines", "places"))
+    order = np.lexsort((places, -cosines, places < 0))[:, :count]
+    return np.take_along_axis(cosines, order, axis=1), np.take_along_axis(places, order, axis=1)
+
+
+@dataclass(frozen=True)
+class ClusterSearch:
+    """Compares labels with those in the most similar clusters.
+
+    Args:
+        units: vectors of length 1, (labels, dimensions).
+        centroids: (clusters, dimensions).
+        shards: the indices that hold the labels.
+        neighbours: how many nearest and farthest are wanted.
+        probes: in how many clusters each of both is searched for.
+    """
+
+    units: NDArray[np.float32]
+    centroids: NDArray[np.float32]
+    shards: Held
+    neighbours: int
+    probes: tuple[int, int] = (1, 1)
+
+    def find(self, places: NDArray[np.int64]) -> Arrays:
+        """Return the nearest and the farthest of the labels at some places."""
+        nearest, farthest = (
+            self.search(places, sign, probes) for sign, probes in zip((1, -1), self.probes, strict=True)
+        )
+        return {
+            "nearest": nearest.places,
+            "nearest_cosines": nearest.cosines,
+            "farthest": farthest.places,
+            "farthest_cosines": farthest.cosines,
+        }
+
+    def search(self, places: NDArray[np.int64], sign: int, probes: int) -> Neighbours:
+        """Search with the labels' vectors, or with the opposite ones; in more clusters where these hold too few."""
+        queries = self.units[places] * np.float32(sign)
+        clusters = nearest_clusters(queries, self.centroids, probes)
+        results = self.shards.ask(queries, clusters, self.neighbours + 1)
+        cosines, others = merge_shards(results, self.neighbours + 1)
+        absent = (others == places[:, None]) | (others < 0)
+        order = np.lexsort((others, -cosines, absent))[:, : self.neighbours]
+        others = np.take_along_axis(np.where(absent, -1, others), order, axis=1)
+        cosines = np.clip(np.take_along_axis(cosines, order, axis=1), -1, 1) * np.float32(sign)
+        few = (others < 0).any(axis=1)
+        if probes < len(self.centroids) and few.any():
+            others[few], cosines[few] = self.search(places[few], sign, min(4 * probes, len(self.centroids)))
+        return Neighbours(others.astype(np.int32), cosines)
+
+
+def nearest_clusters(queries: NDArray[np.float32], centroids: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Return the `count` clusters with the nearest centroids of each query, nearest first, equal ones by number."""
+    _, clusters = top_k(tensor_of(queries) @ tensor_of(centroids).T, count)
+    return np.ascontiguousarray(clusters.numpy())
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """The cluster of each label, a block of labels at a time.
+
+    Args:
+        units: vectors of length 1, (labels, dimensions).
+        centroids: (clusters, dimensions).
+        rows: how many labels a block has.
+    """
+
+    units: NDArray[np.float32]
+    centroids: NDArray[np.float32]
+    rows: int
+
+    def __call__(self, number: int) -> Arrays:
+        """Return the clusters of a block."""
+        here = self.units[number * self.rows : (number + 1) * self.rows]
+        return {"clusters": nearest_clusters(here, self.centroids, 1)[:, 0]}
+
+
 class Clusters:
     """Compares labels with those in the most similar clusters, as many as the recall on a sample needs (faiss's IVF).
+
+    Clusters are trained here; which one each label belongs to is computed block by block, and the index is cut into as
+    many shards of labels as the work has parts. That changes no result.
 
     Attributes:
         provenance: how many clusters there are, in how many of them nearest and farthest are looked for, their recall,
             and the settings of the search.
+        find: see `ClusterSearch`.
     """
 
     def __init__(
@@ -189,31 +352,26 @@ class Clusters:
     ) -> None:
         self.units, self.neighbours, self.settings, self.rows = units, neighbours, settings, rows
         self.clusters = round(settings.clusters * math.sqrt(len(units)))
-        self._index: Any = None
         made_from = hash_of(units, neighbours, settings)
-        (trained,) = work.blocks("index", made_from, 1, self._train)
-        if self._index is None:
-            self._fill(trained["centroids"])
-        self._probes: list[int] = trained["probes"].tolist()
-        friends, enemies = trained["recall"].tolist()
+        (trained,) = work.blocks("centroids", made_from, 1, self._train, here=True)
+        centroids = trained["centroids"]
+        count = math.ceil(len(units) / ROWS_A_SEARCH)
+        by_block = hash_of(made_from, centroids, ROWS_A_SEARCH)
+        blocks = work.blocks("clusters", by_block, count, Assigned(units, centroids, ROWS_A_SEARCH))
+        assigned = [block["clusters"] for block in blocks]
+        shards = work.hold(_shard_makers(units, np.concatenate(assigned), centroids, work.parts))
+        search = ClusterSearch(units, centroids, shards, neighbours)
+        tune = partial(self._tune, search)
+        (tuned,) = work.blocks("probes", hash_of(made_from, centroids), 1, tune, here=True)
+        probes = tuned["probes"].tolist()
+        friends, enemies = tuned["recall"].tolist()
+        self.find = ClusterSearch(units, centroids, shards, neighbours, tuple(probes)).find
         self.provenance = {
             "search": "faiss",
             "search_settings": asdict(settings),
             "clusters": self.clusters,
-            "probes": self._probes,
+            "probes": probes,
             "recall": {"friends": friends, "enemies": enemies, "sample": min(settings.sample, len(units))},
-        }
-
-    def find(self, places: NDArray[np.int64]) -> Arrays:
-        """Return the nearest and the farthest of the labels at some places."""
-        nearest, farthest = (
-            self._find(places, sign, probes) for sign, probes in zip((1, -1), self._probes, strict=True)
-        )
-        return {
-            "nearest": nearest.places,
-            "nearest_cosines": nearest.cosines,
-            "farthest": farthest.places,
-            "farthest_cosines": farthest.cosines,
         }
 
     def _train(self, _: int) -> Arrays:
@@ -229,35 +387,9 @@ class Clusters:
             min_points_per_centroid=1,
         )
         kmeans.train(self.units)
-        centroids = np.asarray(kmeans.centroids)
-        self._fill(centroids)
-        probes, recalls = self._tune()
-        return {"centroids": centroids, "probes": np.array(probes), "recall": np.array(recalls)}
+        return {"centroids": np.asarray(kmeans.centroids)}
 
-    def _fill(self, centroids: NDArray[np.float32]) -> None:
-        import faiss
-
-        quantizer = faiss.IndexFlatIP(self.units.shape[1])
-        quantizer.add(centroids)
-        index = faiss.IndexIVFFlat(quantizer, self.units.shape[1], self.clusters, faiss.METRIC_INNER_PRODUCT)
-        index.is_trained = True
-        index.add(self.units)
-        self._quantizer, self._index = quantizer, index  # the index does not keep its quantizer alive
-
-    def _find(self, places: NDArray[np.int64], sign: int, probes: int) -> Neighbours:
-        """Search with the labels' vectors, or with the opposite ones; in more clusters where these hold too few."""
-        self._index.nprobe = probes
-        cosines, others = self._index.search(self.units[places] * np.float32(sign), self.neighbours + 1)
-        absent = (others == places[:, None]) | (others < 0)
-        order = np.lexsort((others, -cosines, absent))[:, : self.neighbours]
-        others = np.take_along_axis(np.where(absent, -1, others), order, axis=1)
-        cosines = np.clip(np.take_along_axis(cosines, order, axis=1), -1, 1) * np.float32(sign)
-        few = (others < 0).any(axis=1)
-        if probes < self.clusters and few.any():
-            others[few], cosines[few] = self._find(places[few], sign, min(4 * probes, self.clusters))
-        return Neighbours(others.astype(np.int32), cosines)
-
-    def _tune(self) -> tuple[list[int], list[float]]:
+    def _tune(self, search: ClusterSearch, _: int) -> Arrays:
         """Return in how many clusters the nearest and the farthest are to be looked for, and the recall on a sample."""
         generator = np.random.default_rng(self.settings.seed)
         sample = np.sort(generator.permutation(len(self.units))[: self.settings.sample])
@@ -267,16 +399,31 @@ class Clusters:
         for name, sign in (("nearest", 1), ("farthest", -1)):
             worst = np.concatenate([part[f"{name}_cosines"][:, -1:] for part in parts]) * sign
             probes = 1
-            while (recall := self._recall(sample, sign, probes, worst)) < self.settings.recall:
+            while (recall := _recall(search, sample, sign, probes, worst)) < self.settings.recall:
                 if probes == self.clusters:
                     break
                 probes = min(math.ceil(self.settings.probe_growth * probes), self.clusters)
             all_probes.append(probes)
             recalls.append(recall)
-        return all_probes, recalls
+        return {"probes": np.array(all_probes), "recall": np.array(recalls)}
 
-    def _recall(self, sample: NDArray[np.int64], sign: int, probes: int, worst: NDArray[np.float32]) -> float:
-        """Return the share of true neighbours that the search returns; `worst` is how near the last of them is."""
-        # Whoever is as near as the last true neighbour is as good.
-        right = self._find(sample, sign, probes).cosines * sign >= worst - _COSINE_TOLERANCE
-        return float(right.mean())
+
+def _shard_makers(
+    units: NDArray[np.float32], clusters: NDArray[np.int64], centroids: NDArray[np.float32], parts: int
+) -> list[Callable[[], IndexShard]]:
+    """Return what makes the shards of an index, of about as many labels each."""
+    cuts = [round(len(units) * part / parts) for part in range(parts + 1)]
+    return [
+        partial(IndexShard, units[begin:end], begin, clusters[begin:end], centroids)
+        for begin, end in pairwise(cuts)
+        if end > begin
+    ]
+
+
+def _recall(
+    search: ClusterSearch, sample: NDArray[np.int64], sign: int, probes: int, worst: NDArray[np.float32]
+) -> float:
+    """Return the share of true neighbours that a search returns; `worst` is how near the last of them is."""
+    # Whoever is as near as the last true neighbour is as good.
+    right = search.search(sample, sign, probes).cosines * sign >= worst - _COSINE_TOLERANCE
+    return float(right.mean())

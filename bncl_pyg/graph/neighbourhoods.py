@@ -9,11 +9,8 @@ from scipy.sparse import csr_array
 from torch_geometric.data import Data
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph.signed import ENEMY, FRIEND, SignedLabelGraph, as_signed_graph
-from bncl_pyg.graph.walks import Neighbourhood
-
-MAX_WALKS = 2**31 - 1
-"""Where walk counts stop growing: only "more than none" and comparisons matter, and no product may overflow."""
+from bncl_pyg.graph.signed import SignedLabelGraph, as_signed_graph
+from bncl_pyg.graph.walks import ENEMY, FRIEND, MAX_WALKS, Neighbourhood
 
 
 def balanced_neighbourhoods(

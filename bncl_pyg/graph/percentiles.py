@@ -7,17 +7,17 @@ beyond them are known exactly, and a third pass collects these pairs.
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph.blocks import Arrays, Work, hash_of
+from bncl_pyg.graph.blocks import Arrays, Work, hash_of, tensor_of
 from bncl_pyg.graph.edges import BYTES_A_PAIR, Edges, rows_at_once
-from bncl_pyg.graph.signed import ENEMY, FRIEND
+from bncl_pyg.graph.walks import ENEMY, FRIEND
 
 _HALF = 2**16
 _PIECE = 2**20
@@ -62,7 +62,7 @@ def percentile_edges(
     low, high = percentiles
     pairs = len(units) * (len(units) - 1) // 2
     check_percentiles(len(units), percentiles, memory)
-    all_pairs = _AllPairs(torch.from_numpy(units), rows_at_once(len(units), memory), work)
+    all_pairs = _AllPairs(PairBlocks(units, rows_at_once(len(units), memory)), work)
     enemies, friends = all_pairs.percentiles(low, high)
     lower, upper = enemies.threshold, friends.threshold
     if lower >= upper:
@@ -91,14 +91,64 @@ def _check_memory(pairs: int, labels: int, memory: float) -> None:
         )
 
 
-class _AllPairs:
-    """The cosines of all pairs, gone through a block of rows at a time."""
+@dataclass(frozen=True)
+class PairBlocks:
+    """The cosines of all pairs, a block of rows at a time; what is done with a block.
 
-    def __init__(self, units: Tensor, rows: int, work: Work) -> None:
-        self.units, self.rows, self.work = units, rows, work
-        self.pairs = len(units) * (len(units) - 1) // 2
-        self.blocks = math.ceil(len(units) / rows)
-        self.made_from = hash_of(units.numpy(), rows)
+    Args:
+        units: vectors of length 1, (labels, dimensions).
+        rows: how many a block has.
+    """
+
+    units: NDArray[np.float32]
+    rows: int
+
+    def count_high(self, number: int) -> Arrays:
+        """Count the high halves of a block's cosines."""
+        counts = np.zeros(_HALF, dtype=np.int64)
+        for keys in self._keys(number):
+            counts += np.bincount((keys >> 16) + _HALF // 2, minlength=_HALF)
+        return {"counts": counts}
+
+    def count_low(self, halves: list[int], number: int) -> Arrays:
+        """Count, for each of some high halves, the low halves that occur with it in a block."""
+        counts = np.zeros((len(halves), _HALF), dtype=np.int64)
+        for keys in self._keys(number):
+            high = (keys >> 16) + _HALF // 2
+            for row, half in enumerate(halves):
+                counts[row] += np.bincount(keys[high == half] & (_HALF - 1), minlength=_HALF)
+        return {"counts": counts}
+
+    def beyond(self, enemy: np.float32, friend: np.float32, number: int) -> Arrays:
+        """Return a block's pairs at or beyond the thresholds."""
+        parts = [_chosen(cosines, row, column, enemy, friend) for cosines, row, column in self._upper(number)]
+        return {name: np.concatenate([part[name] for part in parts], axis=-1) for name in parts[0]}
+
+    def _keys(self, number: int) -> Iterator[NDArray[np.int32]]:
+        """Yield a block's cosines as whole numbers in the same order."""
+        for cosines, row, column in self._upper(number):
+            flat = cosines[np.triu_indices(len(cosines), k=1)] if row == column else cosines.ravel()
+            for start in range(0, len(flat), _PIECE):
+                yield _sortable(flat[start : start + _PIECE].view(np.int32))
+
+    def _upper(self, number: int) -> Iterator[tuple[NDArray[np.float32], int, int]]:
+        """Yield a block's cosines with the place of their corner: first the square on the diagonal, then the rest."""
+        start, units = number * self.rows, tensor_of(self.units)
+        block = units[start : start + self.rows]
+        for column, others in ((start, block), (start + len(block), units[start + len(block) :])):
+            # Adding 0 makes -0 to 0: their bits differ.
+            yield (block @ others.T).clamp_(-1, 1).add_(0.0).numpy(), start, column
+
+
+class _AllPairs:
+    """The cosines of all pairs, gone through block by block."""
+
+    def __init__(self, each: PairBlocks, work: Work) -> None:
+        self.each, self.work = each, work
+        labels = len(each.units)
+        self.pairs = labels * (labels - 1) // 2
+        self.blocks = math.ceil(labels / each.rows)
+        self.made_from = hash_of(each.units, each.rows)
 
     def percentiles(self, *wanted: float) -> list[_Between]:
         """Return percentiles as numpy computes them, between the cosines at two ranks."""
@@ -115,12 +165,7 @@ class _AllPairs:
 
     def beyond(self, lower: float, upper: float) -> Edges:
         """Return the pairs at or beyond the thresholds."""
-        enemy, friend = _float32_at_most(lower), -_float32_at_most(-upper)
-
-        def compute(number: int) -> Arrays:
-            parts = [_chosen(cosines, row, column, enemy, friend) for cosines, row, column in self._upper(number)]
-            return {name: np.concatenate([part[name] for part in parts], axis=-1) for name in parts[0]}
-
+        compute = partial(self.each.beyond, _float32_at_most(lower), -_float32_at_most(-upper))
         made_from = hash_of(self.made_from, lower, upper)
         blocks = list(self.work.blocks("edges", made_from, self.blocks, compute))
         return Edges(*(np.concatenate([block[name] for block in blocks], axis=-1) for name in Edges._fields))
@@ -128,7 +173,7 @@ class _AllPairs:
     def _ranked(self, ranks: list[int]) -> dict[int, _Ranked]:
         """Return the cosines at some ranks, counted from 0."""
         high = np.zeros(_HALF, dtype=np.int64)
-        for block in self.work.blocks("coarse", self.made_from, self.blocks, self._count_high):
+        for block in self.work.blocks("coarse", self.made_from, self.blocks, self.each.count_high):
             high += block["counts"]
         ends = np.cumsum(high)
         halves = {rank: int(np.searchsorted(ends, rank, side="right")) for rank in ranks}
@@ -146,39 +191,10 @@ class _AllPairs:
     def _count_low(self, halves: list[int]) -> dict[int, NDArray[np.int64]]:
         """Count, for each of some high halves, the low halves that occur with it."""
         total = np.zeros((len(halves), _HALF), dtype=np.int64)
-
-        def compute(number: int) -> Arrays:
-            counts = np.zeros_like(total)
-            for keys in self._keys(number):
-                high = (keys >> 16) + _HALF // 2
-                for row, half in enumerate(halves):
-                    counts[row] += np.bincount(keys[high == half] & (_HALF - 1), minlength=_HALF)
-            return {"counts": counts}
-
+        compute = partial(self.each.count_low, halves)
         for block in self.work.blocks("fine", hash_of(self.made_from, halves), self.blocks, compute):
             total += block["counts"]
         return dict(zip(halves, total, strict=True))
-
-    def _count_high(self, number: int) -> Arrays:
-        counts = np.zeros(_HALF, dtype=np.int64)
-        for keys in self._keys(number):
-            counts += np.bincount((keys >> 16) + _HALF // 2, minlength=_HALF)
-        return {"counts": counts}
-
-    def _keys(self, number: int) -> Iterator[NDArray[np.int32]]:
-        """Yield a block's cosines as whole numbers in the same order."""
-        for cosines, row, column in self._upper(number):
-            flat = cosines[np.triu_indices(len(cosines), k=1)] if row == column else cosines.ravel()
-            for start in range(0, len(flat), _PIECE):
-                yield _sortable(flat[start : start + _PIECE].view(np.int32))
-
-    def _upper(self, number: int) -> Iterator[tuple[NDArray[np.float32], int, int]]:
-        """Yield a block's cosines with the place of their corner: first the square on the diagonal, then the rest."""
-        start = number * self.rows
-        block = self.units[start : start + self.rows]
-        for column, others in ((start, block), (start + len(block), self.units[start + len(block) :])):
-            # Adding 0 makes -0 to 0: their bits differ.
-            yield (block @ others.T).clamp_(-1, 1).add_(0.0).numpy(), start, column
 
 
 def _sortable(bits: NDArray[np.int32]) -> NDArray[np.int32]:

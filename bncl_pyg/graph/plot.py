@@ -7,7 +7,8 @@ import numpy as np
 
 from bncl_pyg.errors import missing_extra
 from bncl_pyg.graph.layout import layout_labels, shortened
-from bncl_pyg.graph.signed import FRIEND, SignedLabelGraph
+from bncl_pyg.graph.signed import SignedLabelGraph
+from bncl_pyg.graph.walks import FRIEND
 from bncl_pyg.persistence import write_file
 
 FRIEND_COLOUR, ENEMY_COLOUR, NODE_COLOUR = "#2a7f4f", "#c0392b", "#34495e"

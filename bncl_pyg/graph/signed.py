@@ -24,13 +24,11 @@ from bncl_pyg.graph.parts import (
     read_parts,
     sorted_keys,
 )
-from bncl_pyg.graph.walks import Neighbourhood, to_tensors
+from bncl_pyg.graph.walks import ENEMY, FRIEND, Neighbourhood, to_tensors
 from bncl_pyg.persistence import new_folder, write_file, write_manifest
 
 if TYPE_CHECKING:
     import networkx as nx
-
-FRIEND, ENEMY = 1, -1
 
 
 class SignedLabelGraph(Data):

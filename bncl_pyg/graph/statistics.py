@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bncl_pyg.graph.neighbourhoods import check_hops, each_neighbourhood
-from bncl_pyg.graph.signed import ENEMY, FRIEND, SignedLabelGraph
-from bncl_pyg.graph.walks import Neighbourhood
+from bncl_pyg.graph.signed import SignedLabelGraph
+from bncl_pyg.graph.walks import ENEMY, FRIEND, Neighbourhood
 
 DENSE = 0.5
 """From this share of all label pairs on, a neighbourhood is called dense."""

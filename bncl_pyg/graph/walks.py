@@ -8,6 +8,11 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+FRIEND, ENEMY = 1, -1
+"""The signs of edges."""
+MAX_WALKS = 2**31 - 1
+"""Where walk counts stop growing: only "more than none" and comparisons matter, and no product may overflow."""
+
 
 @dataclass(frozen=True)
 class Neighbourhood:

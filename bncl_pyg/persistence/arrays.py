@@ -13,7 +13,12 @@ from bncl_pyg.persistence.files import write_file
 
 PIECE = 2**22
 """How many rows of an array are copied at a time."""
-_TYPES: dict[str, np.dtype[Any]] = {"U8": np.dtype("<u1"), "I64": np.dtype("<i8"), "U64": np.dtype("<u8")}
+_TYPES: dict[str, np.dtype[Any]] = {
+    "U8": np.dtype("<u1"),
+    "F32": np.dtype("<f4"),
+    "I64": np.dtype("<i8"),
+    "U64": np.dtype("<u8"),
+}
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 
 

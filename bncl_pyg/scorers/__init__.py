@@ -3,7 +3,7 @@
 from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
 from bncl_pyg.scorers.cross_encoder import CrossEncoderScorer
 from bncl_pyg.scorers.encoder import SentenceEncoder, TokenEncoder
-from bncl_pyg.scorers.ensemble import EnsembleScorer, join_scores, join_vectors
+from bncl_pyg.scorers.ensemble import EnsembleScorer, join_scores, join_vectors, vector_rankers
 from bncl_pyg.scorers.head import (
     COSINE_MIDDLE,
     COSINE_SCALE,
@@ -17,6 +17,7 @@ from bncl_pyg.scorers.head import (
     save_head,
 )
 from bncl_pyg.scorers.kept_graphs import cache_folder
+from bncl_pyg.scorers.label_search import NearestLabels
 from bncl_pyg.scorers.late_interaction import LateInteractionScorer
 from bncl_pyg.scorers.load import (
     FAST,
@@ -85,6 +86,7 @@ __all__ = [
     "Hypothesis",
     "LabelTensors",
     "LateInteractionScorer",
+    "NearestLabels",
     "NetworkHead",
     "Pretrained",
     "Progress",
@@ -111,6 +113,7 @@ __all__ = [
     "save_head",
     "scorer_is_quick",
     "scorer_parts",
+    "vector_rankers",
     "with_reranker",
     "wordings_of",
 ]

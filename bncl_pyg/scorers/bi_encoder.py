@@ -9,6 +9,7 @@ from torch.nn.functional import normalize
 
 from bncl_pyg.scorers.encoder import mean_of_windows
 from bncl_pyg.scorers.head import Head
+from bncl_pyg.scorers.label_search import COSINES_AT_ONCE, NearestLabels, search_labels
 from bncl_pyg.scorers.scorer import (
     Hypothesis,
     LabelTensors,
@@ -18,9 +19,6 @@ from bncl_pyg.scorers.scorer import (
     wordings_of,
 )
 from bncl_pyg.scorers.tokens import Reading
-
-COSINES_AT_ONCE = 1 << 24
-"""It bounds the memory that choosing candidates takes."""
 
 
 class TextEncoder(Protocol):
@@ -66,7 +64,7 @@ class BiEncoderScorer:
 
     def score(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], pairs: Tensor | None = None) -> Tensor:
         """Return entailment and contradiction; see `Scorer`."""
-        windows, counts = self._windows(texts)
+        windows, counts = self.windows(texts)
         against = self.label_vectors(hypotheses)
         if pairs is None:
             scores: Tensor = self.head(windows, against)
@@ -77,20 +75,29 @@ class BiEncoderScorer:
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Return unit vectors, (texts, dimensions); those of the last call are remembered."""
-        return mean_of_windows(*self._windows(texts))
+        return mean_of_windows(*self.windows(texts))
 
     def cosines(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> Tensor:
         """Return the cosine of every pair, of the nearest window of each text, (texts, hypotheses)."""
-        windows, counts = self._windows(texts)
+        windows, counts = self.windows(texts)
         cosines = windows @ self.label_vectors(hypotheses).t()
         if len(cosines) == len(counts):
             return cosines
         owners = torch.repeat_interleave(torch.arange(len(counts)), counts)[:, None].expand_as(cosines)
         return torch.full((len(counts), len(hypotheses)), -1.0).scatter_reduce_(0, owners, cosines, "amax")
 
-    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], k: int) -> Tensor:
-        """Return the k hypotheses with the highest cosine; see `Scorer`."""
-        self._windows(texts)
+    def top_labels(
+        self,
+        texts: Sequence[str],
+        hypotheses: Sequence[Hypothesis],
+        k: int,
+        *,
+        nearest: NearestLabels | None = None,
+    ) -> Tensor:
+        """Return the k hypotheses with the highest cosine; see `Scorer`, and for `nearest` `search_labels`."""
+        chosen = search_labels([self], texts, hypotheses, k, nearest)
+        if chosen is not None:
+            return chosen
         rows = max(COSINES_AT_ONCE // max(len(hypotheses), 1), 1)
         blocks = [texts[start : start + rows] for start in range(0, len(texts), rows)]
         parts = [best_candidates(self.cosines(block, hypotheses), k) for block in blocks]
@@ -126,7 +133,7 @@ class BiEncoderScorer:
         """Forget the vectors of the last texts."""
         self._last = _NOTHING
 
-    def _windows(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+    def windows(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Return the vectors of texts' windows, and how many each has; of texts read last, none is encoded again."""
         if not texts:
             return self.encoder.encode_windows(texts)

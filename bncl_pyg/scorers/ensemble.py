@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.scorers.bi_encoder import COSINES_AT_ONCE, BiEncoderScorer
+from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
+from bncl_pyg.scorers.label_search import COSINES_AT_ONCE, NearestLabels, search_labels
 from bncl_pyg.scorers.scorer import Hypothesis, LabelTensors, Scorer, best_candidates
 from bncl_pyg.scorers.tokens import Reading
 
@@ -64,17 +65,26 @@ class EnsembleScorer:
         """Return the vectors of all parts that have any beside each other, each of length 1; see `Scorer`."""
         return join_vectors([part.vectors(texts) for part in self.parts.values()])
 
-    def top_labels(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis], k: int) -> Tensor:
+    def top_labels(
+        self,
+        texts: Sequence[str],
+        hypotheses: Sequence[Hypothesis],
+        k: int,
+        *,
+        nearest: NearestLabels | None = None,
+    ) -> Tensor:
         """Return the k hypotheses with the highest mean of standardised cosines; see `Scorer`.
 
-        Only bi-encoders choose, which need N + L encodings and one product of matrices.
+        Only bi-encoders choose, which need N + L encodings and one product of matrices. For `nearest`, see
+        `search_labels`.
         """
-        rankers = [part for part in self.parts.values() if isinstance(part, BiEncoderScorer)]
+        rankers = vector_rankers(self)
         if not rankers:
             return next(iter(self.parts.values())).top_labels(texts, hypotheses, k)
+        chosen = search_labels(rankers, texts, hypotheses, k, nearest)
+        if chosen is not None:
+            return chosen
         rows = max(COSINES_AT_ONCE // max(len(hypotheses), 1), 1)
-        for ranker in rankers:
-            ranker.vectors(texts)  # read once, remembered for the blocks
         best = []
         for start in range(0, len(texts), rows):
             block = texts[start : start + rows]
@@ -110,6 +120,12 @@ class EnsembleScorer:
             if isinstance(part, BiEncoderScorer):
                 return part.pieces(text)
         return text.split()
+
+
+def vector_rankers(scorer: Scorer) -> list[BiEncoderScorer]:
+    """Return the encoders that choose a scorer's candidates by their vectors; none, if it does not do it so."""
+    parts = scorer.parts.values() if isinstance(scorer, EnsembleScorer) else [scorer]
+    return [part for part in parts if isinstance(part, BiEncoderScorer)]
 
 
 def join_vectors(vectors: Sequence[Tensor | None]) -> Tensor | None:

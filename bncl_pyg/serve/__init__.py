@@ -12,6 +12,8 @@ How a request goes::
       what comes next  ─▶ active.suggest         with the default strategy, or any other
       a report         ─▶ looking.Looks          the live report, the label graph, the texts of a label
 
+On many machines `deployment.bind` makes a Ray Serve application of the same routes, without those that annotate.
+
 Only `app` and `server` need FastAPI and uvicorn; the door opens them when they are asked for.
 """
 
@@ -28,6 +30,7 @@ from bncl_pyg.serve.telemetry import JsonLines
 if TYPE_CHECKING:
     from bncl_pyg.serve.annotating import AnnotationSession
     from bncl_pyg.serve.app import create_app
+    from bncl_pyg.serve.deployment import bind
     from bncl_pyg.serve.engine import Engine
     from bncl_pyg.serve.server import RunningServer, serve
 
@@ -35,6 +38,7 @@ _OPENED = {
     "AnnotationSession": "annotating",
     "Engine": "engine",
     "RunningServer": "server",
+    "bind": "deployment",
     "create_app": "app",
     "serve": "server",
 }
@@ -52,6 +56,7 @@ __all__ = [
     "Limits",
     "RunningServer",
     "ServeOptions",
+    "bind",
     "check_serving",
     "create_app",
     "export_answers",

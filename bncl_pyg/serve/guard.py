@@ -62,15 +62,16 @@ class Guard:
         routes: those that are counted by name.
 
     Attributes:
-        csrf: made anew at every start; who changes something must send it, which only a page of ours can know.
+        csrf: made anew at every start, or from the options' secret; who changes something must send it, which only a
+            page of ours can know.
     """
 
     def __init__(self, app: App, options: ServeOptions, telemetry: Telemetry, routes: frozenset[str]) -> None:
         self.app, self._telemetry, self._routes = app, telemetry, routes
         self._token, self._limits = options.token, options.limits
         self._is_local = is_loopback(options.host)
-        self.csrf = secrets.token_urlsafe(32)
-        self._session = secrets.token_urlsafe(32)
+        secret = (options.secret or secrets.token_urlsafe(32)).encode()
+        self.csrf, self._session = (hmac.new(secret, use, "sha256").hexdigest() for use in (b"csrf", b"session"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""

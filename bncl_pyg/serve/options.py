@@ -54,6 +54,8 @@ class ServeOptions:
         scorer: where the scorer of the texts lies, if it was a local folder.
         device: where scorer and model run.
         limits: how much is taken.
+        secret: what a page's session is made from, where several servers answer as one; if not given, every server
+            makes its own.
     """
 
     host: str = "127.0.0.1"
@@ -66,6 +68,7 @@ class ServeOptions:
     scorer: str | None = None
     device: str | None = None
     limits: Limits = field(default_factory=Limits)
+    secret: str | None = None
 
 
 def is_loopback(host: str) -> bool:

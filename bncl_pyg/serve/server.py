@@ -44,7 +44,7 @@ def serve(
     check_serving(options)
     # Whatever can be wrong with address and project is told before the model is loaded.
     with _listening(options) as listening:
-        server = _Server(_served(model, options, strategy), listening, ready)
+        server = _Server(load_served(model, options, strategy), listening, ready)
         server.run(sockets=[listening])
 
 
@@ -67,7 +67,7 @@ class RunningServer:
         check_serving(self._options)
         with ExitStack() as opened:
             self._socket = opened.enter_context(_listening(self._options))
-            self.served = _served(model, self._options, strategy)
+            self.served = load_served(model, self._options, strategy)
             opened.pop_all()
         self._is_ready = threading.Event()
         self.url = ""
@@ -144,7 +144,7 @@ def _listening(options: ServeOptions) -> socket.socket:
     return listening
 
 
-def _served(model: str, options: ServeOptions, strategy: str | Strategy) -> Served:
+def load_served(model: str, options: ServeOptions, strategy: str | Strategy = DEFAULT) -> Served:
     """Load everything that is served."""
     with ExitStack() as opened:
         corpus, project = None, None

@@ -51,7 +51,7 @@ class Telemetry:
         own = ("bncl_start_time_seconds", "gauge", "When the server started.", self._started)
         memory = ("bncl_resident_memory_bytes", "gauge", "Memory that the process holds.", float(resident_bytes()))
         for name, kind, about, value in (own, memory, *more):
-            lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}", f"{name} {value:.10g}"]
+            lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}", f"{name} {value:.13g}"]
         return "\n".join(lines) + "\n"
 
 

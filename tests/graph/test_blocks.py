@@ -1,9 +1,12 @@
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +14,16 @@ import torch
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph import BlockLog, LabelVectors, SignedLabelGraph, build_graph, embed_labels, work_folder
+from bncl_pyg.graph import (
+    BlockLog,
+    LabelVectors,
+    NearestSearch,
+    SignedLabelGraph,
+    build_graph,
+    embed_labels,
+    work_folder,
+)
+from bncl_pyg.graph.blocks import HeldHere
 
 LABELS = LabelSet(*(tuple(f"l{place}" for place in range(50)) for _ in range(2)))
 VECTORS = LabelVectors(np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32), "random")
@@ -140,6 +152,53 @@ def test_somebody_elses_folder_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is in the way"), work_folder(tmp_path / "g"):
         pass
     assert (tmp_path / ".g.blocks" / "diary.txt").read_text() == "mine"
+
+
+class Elsewhere:
+    """Computes blocks from a copy of the work, the last one first, as workers elsewhere might."""
+
+    parts = 3
+
+    def __init__(self) -> None:
+        self.numbers: list[tuple[str, int]] = []
+
+    def run(self, stage: str, compute: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        copy = pickle.loads(pickle.dumps(compute))
+        for number in reversed(numbers):
+            self.numbers.append((stage, number))
+            yield number, copy(number)
+
+    def hold(self, makers: Sequence[Callable[[], Any]]) -> HeldHere:
+        assert len(makers) == self.parts
+        return HeldHere(makers)
+
+
+BUILDS: list[dict[str, Any]] = [
+    {"percentiles": (10, 90)},
+    {"neighbours": 4},
+    {"neighbours": 4, "search": NearestSearch(exact_labels=10, recall=0.8)},
+]
+
+
+@pytest.mark.parametrize("options", BUILDS, ids=["percentiles", "all pairs", "clusters"])
+@pytest.mark.parametrize("kept", [True, False], ids=["on disk", "in memory"])
+def test_whoever_computes_the_blocks_the_graph_is_the_same(options: dict[str, Any], kept: bool, tmp_path: Path) -> None:
+    engine, seen, work = Elsewhere(), list[BlockLog](), tmp_path if kept else None
+    graph = build_graph(LABELS, VECTORS, max_neighbours=3, work=work, progress=seen.append, engine=engine, **options)
+    reference = build_graph(LABELS, VECTORS, max_neighbours=3, **options)
+    assert same(graph, reference)
+    assert graph.provenance == reference.provenance
+    stages = {stage for stage, _ in engine.numbers}
+    assert {"hop1", "hop2"} < stages
+    for stage in stages:
+        counts = [entry.finished for entry in seen if entry.stage == stage]
+        assert counts == list(range(counts[-1] + 1))
+    if kept:
+        engine.numbers.clear()
+        sorted(tmp_path.glob("hop2.*.block"))[1].unlink()
+        again = build_graph(LABELS, VECTORS, max_neighbours=3, work=tmp_path, engine=engine, **options)
+        assert same(again, reference)
+        assert engine.numbers == [("hop2", 1)]
 
 
 KILLED = """

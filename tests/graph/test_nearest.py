@@ -1,5 +1,6 @@
 import importlib.util
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.graph import LabelVectors, NearestSearch, SignedLabelGraph, build_graph
+from bncl_pyg.graph.nearest import IndexShard, merge_shards
 
 
 def clustered(labels: int, dimensions: int = 16, seed: int = 0) -> NDArray[np.float32]:
@@ -121,3 +123,22 @@ def test_without_faiss_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"of 20 labels need faiss: pip install 'bncl-pyg\[scale\]'"):
         nearest_graph(clustered(20), 2, search=NearestSearch(exact_labels=10))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(10, 120), st.integers(1, 12), st.integers(1, 5), st.integers(0, 1000))
+def test_shards_of_an_index_find_what_one_finds(labels: int, count: int, parts: int, seed: int) -> None:
+    """Also where very many cosines are equal: they go by place, whichever shard has them."""
+    pytest.importorskip("faiss")
+    generator = np.random.default_rng(seed)
+    units = (generator.choice([-1, 1], (labels, 4)) / 2).astype(np.float32)
+    centroids, clusters = units[:5].copy(), generator.integers(0, 5, labels)
+    searched = np.argsort(generator.random((labels, 5)), axis=1)[:, :3]
+    cuts = np.linspace(0, labels, parts + 1).astype(int).tolist()
+    shards = [IndexShard(units[a:b], a, clusters[a:b], centroids) for a, b in pairwise(cuts)]
+    cosines, places = merge_shards([shard(units, searched, count) for shard in shards], count)
+    for row in range(labels):
+        inside = [place for place in range(labels) if clusters[place] in searched[row]]
+        best = sorted(inside, key=lambda place: (-float(units[row] @ units[place]), place))[:count]
+        assert places[row].tolist() == best + [-1] * (count - len(best))
+        assert cosines[row, : len(best)].tolist() == [float(units[row] @ units[place]) for place in best]
