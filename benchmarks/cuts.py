@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from benchmarks.stores import LIGHT, STRONG, read_scored, store_of
+from benchmarks.stores import STRONG, read_scored, store_of
 from bncl_pyg.corpus import Corpus, LabelSet, rows_of
 from bncl_pyg.evaluation import evaluate, reliability
 from bncl_pyg.features import Features, Predictions, select_labels
 
 DATASETS = ("reuters21578", "stackex-cooking", "goemotions", "debtags")
 HYPERNYMS = "wordnet-hypernyms"
-TEXTS = {HYPERNYMS: 30_000}
-"""How many texts of a set are trained on, at most, and how many are held out, where that is not a fifth."""
 USUAL_TEXTS, MOST_HELD_OUT = 3500, 6000
+"""How many texts of a set are trained on, and how many are held out, at most."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,24 @@ class Cut:
 
 
 @cache
-def read_cut(data: Path, stores: Path, dataset: str) -> Cut:
-    """Return the cut of a data set whose training texts were scored."""
+def read_cut(data: Path, stores: Path, dataset: str, scorer: str = STRONG, texts: int = USUAL_TEXTS) -> Cut:
+    """Return the cut of a data set whose training texts were scored.
+
+    Args:
+        data: the folder with the data sets.
+        stores: the folder with the feature stores.
+        dataset: its name.
+        scorer: of the store.
+        texts: how many are trained on, at most.
+    """
     labels = LabelSet.read(data / dataset / "labels.jsonl")
-    scored = read_scored(store_of(stores, dataset, "train"), LIGHT if dataset == HYPERNYMS else STRONG)
+    scored = read_scored(store_of(stores, dataset, "train"), scorer)
     corpus = Corpus.read(data / dataset / "train.jsonl", labels)
     corpus = corpus.rows(rows_of(scored.ids, corpus.ids, "The training split"))
     assert corpus.annotations is not None
     order = np.random.default_rng(100).permutation(len(corpus))
     fifth = min(len(order) // 5, MOST_HELD_OUT)
-    held, rest = np.sort(order[:fifth]), np.sort(order[fifth:][: TEXTS.get(dataset, USUAL_TEXTS)])
+    held, rest = np.sort(order[:fifth]), np.sort(order[fifth:][:texts])
     return Cut(scored.rows(rest), scored.rows(held), corpus.annotations[rest], corpus.annotations[held])
 
 

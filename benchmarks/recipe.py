@@ -3,7 +3,8 @@
     BNCL_DATA=folder BNCL_FEATURES=folder python -m benchmarks.recipe [--pages priors,none] [--datasets goemotions]
 
 The second folder holds a feature store of the scorer `strong` for each set, `NAME-train` (of `light`, with candidates,
-for wordnet-hypernyms). Training texts alone (see `benchmarks.cuts`); no test text is read. A page is a JSON file; each
+for wordnet-hypernyms; the page `size` takes stores of all training texts by the scorer `fast` from the folder `fast` in
+it). Training texts alone (see `benchmarks.cuts`); no test text is read. A page is a JSON file; each
 training is saved when it is done; a run that is stopped goes on.
 """
 
@@ -24,6 +25,7 @@ from benchmarks.cuts import DATASETS, HYPERNYMS, Cut, figures_of, read_cut
 from benchmarks.quality.plan import group_of
 from benchmarks.results import FOLDER, footer, markdown_table
 from benchmarks.runs import CORES, Workers, measure, open_results
+from benchmarks.stores import LIGHT
 from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph, build_graph, default_graph
 from bncl_pyg.persistence import write_bytes
@@ -31,7 +33,8 @@ from bncl_pyg.priors import WORDS, Priors
 from bncl_pyg.training import Annotated as AnnotatedTexts
 from bncl_pyg.training import DefaultRecipe, SelfTraining, draw
 
-PAGES = ("priors", "none", "calibration", "graph")
+PAGES = ("priors", "none", "calibration", "graph", "size")
+FAST, HYPERNYM_TEXTS = "fast", 30_000
 DRAWS, THIRDS = 3, 5
 """How often wrong shares, and how often a third of the labels, are drawn."""
 PRIORS = {
@@ -48,6 +51,7 @@ PRIORS = {
 """What is known of κ and λ, and how often it is drawn."""
 NONE = ("known", "κ alone", "may have none", "nothing", "every text has one")
 FILTERS = ("one label", "two labels")
+NUMBERS_OF_TEXTS = (1000, 3000, 10_000, 20_000, 30_000)
 SIZES, LEVELS = (300, 1000, 3000), ("0", "L", "20%", "100%")
 GRAPHS = (
     "without",
@@ -120,13 +124,22 @@ def jobs(page: str, dataset: str) -> Iterator[Job]:
     elif page == "none":
         yield from (Job(page, dataset, known, draw=one) for known in NONE for one in range(THIRDS))
         yield from (Job(page, dataset, known, draw=one) for known in FILTERS for one in range(DRAWS))
+    elif page == "size":
+        most = {"goemotions": 5, "debtags": 4}.get(dataset, 0)
+        yield from (Job(page, dataset, f"{size} texts") for size in NUMBERS_OF_TEXTS[:most])
     elif page == "calibration":
         yield from (Job(page, dataset, f"{size} texts", level) for size in SIZES for level in LEVELS)
 
 
 def perform(data: Path, stores: Path, job: Job) -> dict[str, Any]:
     """Train once, and measure on the texts held out."""
-    cut, recipe = read_cut(data, stores, job.dataset), DefaultRecipe()
+    recipe = DefaultRecipe()
+    if job.page == "size":
+        cut = read_cut(data, stores / FAST, job.dataset, FAST, int(job.variant.split()[0]))
+    elif job.dataset == HYPERNYMS:
+        cut = read_cut(data, stores, job.dataset, LIGHT, HYPERNYM_TEXTS)
+    else:
+        cut = read_cut(data, stores, job.dataset)
     if job.page == "none":
         cut = cut.third(job.draw) if job.variant in NONE else _filter(cut, job)
     elif job.page == "calibration":
@@ -306,6 +319,7 @@ TITLES = {
     "none": "# Texts that have none of the labels, on training texts\n",
     "calibration": "# Calibration with few training texts\n",
     "graph": "# The label graph's share, on training texts\n",
+    "size": "# More texts teach less and less, on training texts\n",
 }
 USUALLY = (
     "Default recipe, scorer `strong`, a fifth of each training split held out, up to 3,500 of the other texts trained "
@@ -320,6 +334,8 @@ TEXTS = {
     "and λ, counted; *κ alone*: one number; *may have none*: nothing but that (`--or-none`); *nothing*: `auto`; *every "
     "text has one*: κ and λ, and `--at-least-one`. *one label*, *two labels*: a filter, drawn "
     f"{DRAWS} times among labels that a hundredth of the texts have, κ and λ known.\n",
+    "size": "Default recipe without annotation, κ and λ known, scorer `fast`; a fifth of all training texts, at most "
+    "6,000, is held out, and more and more of the others are trained on; no test text was read.\n",
     "calibration": f"{USUALLY} Expected calibration error of the model and of the zero-shot start, over all (text, "
     "label) pairs; κ and λ are those of the texts trained on, counted. It is asked to be below .01, or half the "
     "start's.\n",
@@ -402,7 +418,26 @@ def _graph_rows(means: Means) -> str:
     return markdown_table(["annotated", "graph", "ebF1", "miF1", "maF1", "Δ ebF1", "Δ miF1", "Δ maF1"], rows)
 
 
-ROWS = {"priors": _priors_rows, "none": _none_rows, "calibration": _calibration_rows, "graph": _graph_rows}
+def _size_rows(means: Means) -> str:
+    rows = [
+        [
+            variant,
+            *(f"{value:.4f}" for value in run["metrics"][2:]),
+            f"{run['calibration error']:.4f}",
+            f"{run['seconds']:.0f}",
+        ]
+        for (variant, _), run in means.items()
+    ]
+    return markdown_table(["trained on", "ebF1", "miF1", "maF1", "calibration error", "seconds"], rows)
+
+
+ROWS = {
+    "size": _size_rows,
+    "priors": _priors_rows,
+    "none": _none_rows,
+    "calibration": _calibration_rows,
+    "graph": _graph_rows,
+}
 
 if __name__ == "__main__":
     typer.run(main)
