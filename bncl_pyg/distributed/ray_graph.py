@@ -6,7 +6,7 @@ machines reach, and only their numbers come back.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -64,7 +64,9 @@ class RayBlocks:
         self._actors: list[Any] = []
         self._kept: list[Any] = []
 
-    def run(self, stage: str, compute: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    def run(
+        self, stage: str, compute: Callable[[int], Any], numbers: Sequence[int]
+    ) -> Generator[tuple[int, Any], None, None]:
         """Have `compute` called with each number by a task; yield numbers and results in the order in which they end.
 
         A task that is lost with its node is done again elsewhere.
@@ -83,7 +85,8 @@ class RayBlocks:
                 number = waiting.pop(done)
                 yield number, _result(done, f"block {number + 1} of the stage '{stage}'")
         finally:
-            for unfinished in waiting:
+            # When the connection is closed already, so are its tasks.
+            for unfinished in waiting if ray.is_initialized() else ():
                 ray.cancel(unfinished, force=True)
 
     def hold(self, makers: Sequence[Callable[[], Function]]) -> Held:

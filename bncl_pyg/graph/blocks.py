@@ -3,8 +3,8 @@
 import hashlib
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -57,7 +57,9 @@ class BlockEngine(Protocol):
 
     parts: int
 
-    def run(self, stage: str, compute: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    def run(
+        self, stage: str, compute: Callable[[int], Any], numbers: Sequence[int]
+    ) -> Generator[tuple[int, Any], None, None]:
         """Have `compute` called with each number; yield numbers and results in the order in which they end.
 
         Args:
@@ -139,18 +141,18 @@ class Work:
         for place in range(count - len(missing)):
             self._report(BlockLog(stage, place + 1, count))
         made: dict[int, Arrays | None] = {}
-        results = engine.run(stage, kept, missing)
         waiting = set(missing)
-        for number in range(count):
-            while number in waiting:
-                done, arrays = next(results)
-                made[done] = arrays
-                waiting.remove(done)
-                self._report(BlockLog(stage, count - len(waiting), count))
-            arrays = made.pop(number, None) or kept.read(number)
-            if arrays is None:
-                raise InputError(f"A finished block of the graph has vanished from {self.folder}; build it again.")
-            yield arrays
+        with closing(engine.run(stage, kept, missing)) as results:
+            for number in range(count):
+                while number in waiting:
+                    done, arrays = next(results)
+                    made[done] = arrays
+                    waiting.remove(done)
+                    self._report(BlockLog(stage, count - len(waiting), count))
+                arrays = made.pop(number, None) or kept.read(number)
+                if arrays is None:
+                    raise InputError(f"A finished block of the graph has vanished from {self.folder}; build it again.")
+                yield arrays
 
     def _report(self, entry: BlockLog) -> None:
         if self.progress is not None:

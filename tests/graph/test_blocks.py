@@ -4,7 +4,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +162,7 @@ class Elsewhere:
     def __init__(self) -> None:
         self.numbers: list[tuple[str, int]] = []
 
-    def run(self, stage: str, compute: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    def run(self, stage: str, compute: Callable[[int], Any], numbers: Sequence[int]) -> Generator[Any, None, None]:
         copy = pickle.loads(pickle.dumps(compute))
         for number in reversed(numbers):
             self.numbers.append((stage, number))
