@@ -28,6 +28,7 @@ ROOMS = (
     "scorers",
     "label_check",
     "sparse",
+    "ranks",
     "features",
     "graph",
     "explanation",

@@ -31,8 +31,8 @@ def estimate_cardinality(features: Features) -> float:
     The scorer's own count is off by a factor of 2 to 5, either way; halfway to 1 (in logarithms) it is off by less. It
     is at least 1: that a text may have none of the labels must be said.
     """
-    counted = float(features.zero_shot().sum()) / max(len(features), 1)
-    return max(1.0, math.sqrt(counted))
+    counted, texts = features.ranks.total(float(features.zero_shot().sum()), len(features))
+    return max(1.0, math.sqrt(counted / max(texts, 1)))
 
 
 def guess_prevalence(features: Features, cardinality: float, power: float, most: float) -> Shares:
@@ -48,9 +48,10 @@ def guess_prevalence(features: Features, cardinality: float, power: float, most:
         power: of the counts.
         most: no label is taken to be more common.
     """
-    pairs = pairs_of(features.candidates, features.entailment, len(features.labels))
+    pairs = pairs_of(features.candidates, features.entailment, len(features.labels), features.ranks)
     scores = log_odds(features.entailment, features.contradiction)
-    scores = scores.masked_fill(features.entailment + features.contradiction <= 0, float(scores.min()))
+    lowest = float(features.ranks.lowest(scores.min()))
+    scores = scores.masked_fill(features.entailment + features.contradiction <= 0, lowest)
     centred = scores - pairs.broadcast_to_pairs(pairs.sums(scores) / pairs.counts.clamp_min(1)) / 2
     # Half a text for every label: one that is nowhere among the best is rare, not impossible.
     counts = [_best_counts(values, max(cardinality, 1.0), pairs) + 0.5 for values in (features.entailment, centred)]

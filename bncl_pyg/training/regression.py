@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from bncl_pyg.features import PairBlock, Pairs, all_pairs, row_blocks
+from bncl_pyg.ranks import ALONE, GRADIENTS, LABEL_SUMS, Ranks
 
 LEAST_CURVATURE, GRADIENT_TOLERANCE, CHANGE_TOLERANCE = 1e-6, 3e-4, 1e-7
 """Tolerances of L-BFGS."""
@@ -19,6 +20,7 @@ MAX_NEWTON_STEPS, LEAST_NEWTON_STEP = 30, 1e-6
 """Tolerances of `platt_scaling`."""
 LEAST_SHARE = 1e-6
 """A tolerance: what keeps the log-odds of a share finite."""
+AXES, TEXTS_AT_ONCE = "principal axes", 4096
 
 
 @dataclass(frozen=True)
@@ -30,24 +32,38 @@ class PCAInputs:
         centre: of the inputs, (dimensions,).
         axes: (dimensions, dimensions), orthogonal.
         squares: Σ of squares along each axis, (dimensions,).
+        texts: how many there are, also those that other processes hold.
+        ranks: who holds these.
     """
 
     rotated: Tensor
     centre: Tensor
     axes: Tensor
     squares: Tensor
+    texts: int
+    ranks: Ranks = ALONE
 
     @classmethod
-    def fit(cls, inputs: Tensor) -> "PCAInputs":
+    def fit(cls, inputs: Tensor, ranks: Ranks = ALONE) -> "PCAInputs":
         """Rotate inputs, (texts, dimensions)."""
-        centre = inputs.mean(dim=0)
-        centred = inputs - centre
-        squares, axes = torch.linalg.eigh(centred.T @ centred)
-        return cls(centred @ axes, centre, axes, squares.clamp_min(0))
+        dimensions = inputs.shape[1]
+        # In double precision: axes of little variance would else depend on the order in which texts are summed.
+        own = torch.zeros(dimensions + 1, dimensions, dtype=torch.float64, device=inputs.device)
+        for part in inputs.split(TEXTS_AT_ONCE):
+            wide = part.double()
+            own[:-1].addmm_(wide.T, wide)
+            own[-1] += wide.sum(dim=0)
+        sums, (texts,) = ranks.sum(own, AXES), ranks.total(len(inputs))
+        centre = sums[-1] / max(texts, 1)
+        squares, axes = torch.linalg.eigh((sums[:-1] - texts * torch.outer(centre, centre)).to(inputs.dtype))
+        axes, centre = ranks.of_first(axes, AXES), centre.to(inputs.dtype)
+        return cls((inputs - centre) @ axes, centre, axes, squares.clamp_min(0), int(texts), ranks)
 
     def rows(self, rows: Tensor) -> "PCAInputs":
         """Return some of the texts, in the same coordinates."""
-        return PCAInputs(self.rotated[rows], self.centre, self.axes, self.squares * len(rows) / len(self.rotated))
+        texts = int(self.ranks.total(len(rows))[0])
+        squares = self.squares * texts / max(self.texts, 1)
+        return PCAInputs(self.rotated[rows], self.centre, self.axes, squares, texts, self.ranks)
 
 
 class Regression(NamedTuple):
@@ -129,7 +145,8 @@ class _Problem:
 
     def loss(self, at: Regression) -> tuple[Tensor, Regression]:
         """Return the cross-entropy, summed, and its gradient; some texts at a time, while they are in the cache."""
-        gradient = Regression(*(torch.zeros_like(part) for part in at))
+        both = torch.zeros(len(at.weights) + 2, len(at.intercepts))
+        gradient = Regression(both[:-2], both[-2], both[-1])
         total = torch.zeros((), dtype=torch.float64)
         for rows, values in self.block.parts(self.inputs.rotated):
             inputs, targets = self.inputs.rotated[rows], self.targets[values]
@@ -145,21 +162,23 @@ class _Problem:
                 losses, errors = losses * self.known[values], errors * self.known[values]
             total += losses.sum(dtype=total.dtype)
             self.block.add_products(inputs, errors, gradient.weights)
-            gradient.intercepts.add_(self.block.sums(errors))
+            gradient.intercepts.add_(self.block.own_sums(errors))
             if self.scores is not None:
-                gradient.slopes.add_(self.block.sums(errors * self.scores[values]))
-        return total, gradient
+                gradient.slopes.add_(self.block.own_sums(errors * self.scores[values]))
+        both = self.block.ranks.sum(both, GRADIENTS)
+        return self.block.ranks.sum(total), Regression(both[:-2], both[-2], both[-1])
 
 
 def _minimise(problem: _Problem, penalties: tuple[float, float, float], steps: int) -> Regression:
     """Fit the labels of a block; the penalties are on weights, intercepts and slopes."""
     block, inputs = problem.block, problem.inputs
-    counts, texts = block.counts.clamp_min(1), len(inputs.rotated)
-    share = block.sums(problem.targets) / counts
+    counts, texts = block.counts.clamp_min(1), inputs.texts
+    share = block.ranks.sum(block.own_sums(problem.targets), LABEL_SUMS) / counts
     curvature = counts * (share * (1 - share)).clamp_min(LEAST_CURVATURE)
     of_slopes = torch.zeros(len(counts))
     if problem.scores is not None:
-        of_slopes = (curvature * block.sums(problem.scores.square()) / counts + penalties[2]).rsqrt()
+        squares = block.ranks.sum(block.own_sums(problem.scores.square()), LABEL_SUMS)
+        of_slopes = (curvature * squares / counts + penalties[2]).rsqrt()
     # How far a step goes in each direction: the less, the more the loss is curved there.
     reach = Regression(
         (inputs.squares[:, None] * (curvature / texts) + penalties[0]).rsqrt(),
@@ -217,6 +236,7 @@ def fit_ridge(inputs: PCAInputs, targets: Tensor, C: float, pairs: Pairs) -> Ten
         for rows, places in block.parts(inputs.rotated):
             # A block of all labels is a view; one of candidates is added to as a whole.
             block.add_products(inputs.rotated[rows], values[places], gradient[:, block.labels])
+    gradient = pairs.ranks.sum(gradient, GRADIENTS)
     curvature = share * (1 - share) * pairs.counts / max(pairs.texts, 1)
     return inputs.axes @ (gradient / (inputs.squares[:, None] * curvature + 1 / C))
 
@@ -226,7 +246,9 @@ def mean_by_label(probabilities: Tensor, pairs: Pairs) -> Tensor:
     return (pairs.sums(probabilities) / pairs.counts.clamp_min(1)).clamp(LEAST_SHARE, 1 - LEAST_SHARE)
 
 
-def platt_scaling(logits: Tensor, truth: Tensor, slope_prior: float) -> tuple[Tensor, Tensor]:
+def platt_scaling(
+    logits: Tensor, truth: Tensor, slope_prior: float, ranks: Ranks = ALONE
+) -> tuple[Tensor, Tensor]:
     """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together.
 
     Newton's method, with steps that are halved until the loss falls. A standard normal prior around where both are
@@ -236,25 +258,31 @@ def platt_scaling(logits: Tensor, truth: Tensor, slope_prior: float) -> tuple[Te
         logits: (texts, labels), or of some pairs.
         truth: 0 or 1, of the same shape.
         slope_prior: where the slope is pulled to; the intercept is pulled to 0.
+        ranks: who holds the other texts.
     """
     start = torch.tensor([slope_prior, 0.0], dtype=torch.float64)
 
     def objective(line: Tensor) -> tuple[float, Tensor, Tensor]:
         """Return the loss, its gradient and its curvature."""
-        away = line - start
-        loss = float(away.square().sum() / 2)
-        gradient, curvature = away.clone(), torch.eye(2, dtype=torch.float64)
+        # The loss, the gradient in slope and intercept, and the curvature in both, across and in the intercept.
+        own = torch.zeros(6, dtype=torch.float64)
         for rows in row_blocks(logits):
             block, true = logits[rows], truth[rows]
             scaled = (float(line[0]) * block).add_(float(line[1]))
-            loss += float((softplus(scaled) - scaled * true).sum(dtype=torch.float64))
+            own[0] += (softplus(scaled) - scaled * true).sum(dtype=torch.float64)
             probabilities = scaled.sigmoid_()
             errors, weight = probabilities - true, probabilities * (1 - probabilities)
             weighed = weight * block
-            across = weighed.sum()
-            gradient += torch.stack([(errors * block).sum(), errors.sum()])
-            curvature += torch.stack([(weighed * block).sum(), across, across, weight.sum()]).view(2, 2)
-        return loss, gradient, curvature
+            sums = (errors * block).sum(), errors.sum(), (weighed * block).sum(), weighed.sum(), weight.sum()
+            own[1:] += torch.stack(sums)
+        loss, of_slope, of_intercept, slope, across, intercept = ranks.sum(own)
+        away = line - start
+        curvature = torch.stack([slope, across, across, intercept]).view(2, 2)
+        return (
+            float(loss + away.square().sum() / 2),
+            torch.stack([of_slope, of_intercept]) + away,
+            curvature + torch.eye(2, dtype=torch.float64),
+        )
 
     line = start.clone()
     loss, gradient, curvature = objective(line)
