@@ -6,7 +6,8 @@ the candidates is unknown, not false: it has no value, takes part in no sum, say
 every label is a candidate of every text, the two give the same.
 
 Where several processes each hold some of the texts (`bncl_pyg.ranks`), values are of the texts that this one holds, and
-sums over texts are over all.
+sums over texts are over all. Sums are taken in double precision: rounded to single precision, they are then the same
+in whatever order they were taken, and what follows from them is, too.
 """
 
 from collections.abc import Iterator
@@ -21,8 +22,12 @@ from bncl_pyg.sparse import SparsePattern, starts_of
 
 BLOCK_LABELS = 4096
 """How many labels are fitted at once where texts have candidates."""
+DIMENSIONS_AT_ONCE = 128
 CACHED_NUMBERS, LEAST_ROWS = 2**17, 64
-"""How many numbers stay in a core's cache; with fewer rows at a time, a matrix product wastes more than it saves."""
+"""How many numbers stay in a core's cache; with fewer rows at a time, a matrix product wastes more than it saves.
+
+A multiple of so many rows is also what vector instructions take whole, whatever the number of labels: the last numbers
+of a tensor that is not are computed by others, which may differ in the last digit."""
 
 
 class PairBlock(Protocol):
@@ -43,7 +48,7 @@ class PairBlock(Protocol):
         ...
 
     def own_sums(self, values: Tensor) -> Tensor:
-        """Return the sum of such values over the texts that this process holds; (labels,)."""
+        """Return the sum of such values over the texts that this process holds; in double precision, (labels,)."""
         ...
 
     def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
@@ -54,8 +59,15 @@ class PairBlock(Protocol):
         """Return inputs @ weights, (dimensions, labels), at these pairs."""
         ...
 
-    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
-        """Add inputsᵀ @ values of these pairs, (dimensions, labels): what `linear` passes on, passed back."""
+    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor, *, exact: bool = False) -> None:
+        """Add inputsᵀ @ values of these pairs, (dimensions, labels): what `linear` passes on, passed back.
+
+        Args:
+            inputs: of the texts that this process holds, (texts, dimensions).
+            values: of the pairs.
+            into: what it is added to, in double precision.
+            exact: whether the product is in double precision, too, which takes twice the time.
+        """
         ...
 
     def parts(self, inputs: Tensor) -> Iterator[tuple[slice, slice]]:
@@ -153,7 +165,7 @@ class AllPairs:
 
     def sums(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
-        return self.ranks.sum(values.sum(dim=0), LABEL_SUMS)
+        return self.ranks.sum(values.sum(dim=0, dtype=torch.float64), LABEL_SUMS).to(values.dtype)
 
     def lowest(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
@@ -162,12 +174,12 @@ class AllPairs:
 
     def probability_sums(self, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """See `Pairs`."""
-        sums, slopes = both = torch.zeros(2, *offsets.shape, dtype=offsets.dtype, device=offsets.device)
+        sums, slopes = both = torch.zeros(2, *offsets.shape, dtype=torch.float64, device=offsets.device)
         for rows in row_blocks(logits):
             probabilities = (logits[rows] + offsets).sigmoid_()
-            sums += probabilities.sum(dim=0)
-            slopes += probabilities.mul_(1 - probabilities).sum(dim=0)
-        sums, slopes = self.ranks.sum(both, LABEL_SUMS)
+            sums += probabilities.sum(dim=0, dtype=torch.float64)
+            slopes += probabilities.mul_(1 - probabilities).sum(dim=0, dtype=torch.float64)
+        sums, slopes = self.ranks.sum(both, LABEL_SUMS).to(offsets.dtype)
         return sums, slopes
 
     def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
@@ -205,10 +217,12 @@ class _WholeBlock:
         return values
 
     def own_sums(self, values: Tensor) -> Tensor:
-        return values.sum(dim=0)
+        return values.sum(dim=0, dtype=torch.float64)
 
-    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
-        into.addmm_(inputs.T, values)
+    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor, *, exact: bool = False) -> None:
+        if exact:
+            inputs, values = inputs.double(), values.double()
+        into += inputs.T @ values
 
     def parts(self, inputs: Tensor) -> Iterator[tuple[slice, slice]]:
         yield from ((rows, rows) for rows in row_blocks(inputs, len(self.counts)))
@@ -239,10 +253,10 @@ class Candidates:
 
     def sums(self, values: Tensor) -> Tensor:
         """See `Pairs`."""
-        return self.ranks.sum(self._own_sums(values), LABEL_SUMS)
+        return self.ranks.sum(self._own_sums(values), LABEL_SUMS).to(values.dtype)
 
     def _own_sums(self, values: Tensor) -> Tensor:
-        return values.new_zeros(self.labels).index_add_(0, self._flat, values.flatten())
+        return _sums_by(self._flat, values.flatten(), self.labels)
 
     def lowest(self, values: Tensor) -> Tensor:
         """See `Pairs`; infinite where a label is nobody's candidate."""
@@ -253,7 +267,7 @@ class Candidates:
         """See `Pairs`."""
         probabilities = (logits + self.broadcast_to_pairs(offsets)).sigmoid_()
         own = self._own_sums(probabilities), self._own_sums(probabilities.mul_(1 - probabilities))
-        sums, slopes = self.ranks.sum(torch.stack(own), LABEL_SUMS)
+        sums, slopes = self.ranks.sum(torch.stack(own), LABEL_SUMS).to(offsets.dtype)
         return sums, slopes
 
     def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
@@ -315,23 +329,32 @@ class _LabelBlock:
         return values.flatten()[self._places]
 
     def own_sums(self, values: Tensor) -> Tensor:
-        return values.new_zeros(len(self.counts)).index_add_(0, self._label, values)
+        return _sums_by(self._label, values, len(self.counts))
 
     def broadcast_to_pairs(self, numbers: Tensor) -> Tensor:
         return numbers[self._label]
 
     def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
-        products = torch.zeros(len(self._label), device=inputs.device)
+        products = torch.zeros(len(self._label), dtype=inputs.dtype, device=inputs.device)
         if len(weights):
             self._pattern.add_sampled(products, weights.t().contiguous(), inputs)
         return products
 
-    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor) -> None:
-        if inputs.shape[1]:
-            into += self._pattern.product(values, inputs).t()
+    def add_products(self, inputs: Tensor, values: Tensor, into: Tensor, *, exact: bool = False) -> None:  # noqa: ARG002
+        wide = values.double()
+        # Some dimensions at a time: in double precision, all would need twice the memory of the inputs.
+        for some, rows in zip(inputs.split(DIMENSIONS_AT_ONCE, dim=1), into.split(DIMENSIONS_AT_ONCE), strict=True):
+            if some.shape[1]:
+                rows += self._pattern.product(wide, some.double()).t()
 
     def parts(self, inputs: Tensor) -> Iterator[tuple[slice, slice]]:  # noqa: ARG002
         yield slice(None), slice(None)
+
+
+def _sums_by(labels: Tensor, values: Tensor, count: int) -> Tensor:
+    """Return the sum of the values of each label, in double precision; (count,)."""
+    sums = torch.zeros(count, dtype=torch.float64, device=values.device)
+    return sums.index_add_(0, labels, values.double())
 
 
 def reachable(totals: Tensor, pairs: Pairs, least: float) -> Tensor:
@@ -346,7 +369,8 @@ def reachable(totals: Tensor, pairs: Pairs, least: float) -> Tensor:
 
 def row_blocks(values: Tensor, width: int | None = None) -> Iterator[slice]:
     """Yield all rows, as many at a time as stay in the cache, if they are so wide, while things are done to them."""
-    size = max(LEAST_ROWS, CACHED_NUMBERS // max(1, values.shape[1] if width is None else width))
+    fitting = CACHED_NUMBERS // max(1, values.shape[1] if width is None else width)
+    size = max(LEAST_ROWS, fitting - fitting % LEAST_ROWS)
     yield from (slice(first, first + size) for first in range(0, len(values), size))
 
 

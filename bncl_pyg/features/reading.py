@@ -14,6 +14,7 @@ from torch import Tensor
 from bncl_pyg.errors import InputError
 from bncl_pyg.features.features import Features
 from bncl_pyg.features.index import Span, TextIndex
+from bncl_pyg.features.pairs import LEAST_ROWS
 from bncl_pyg.features.store import FeatureStore, open_store, text_name, vectors_name
 from bncl_pyg.ranks import Ranks
 from bncl_pyg.scorers import join_scores, join_vectors
@@ -72,14 +73,20 @@ class StoredFeatures:
         return read.rows(slice(first - start, last - start))
 
     def held_by(self, ranks: Ranks) -> Features:
-        """Return the features of the texts that one of several processes holds: as many as each other does.
+        """Return the features of the texts that one of several processes holds: about as many as each other does.
 
         Processes hold texts in the order of the rows; a shard on the border of two is read by both.
         """
         if len(self) < ranks.size:
             raise InputError(f"{self.path} holds {len(self)} texts, which is fewer than the {ranks.size} processes.")
-        first, last = (len(self) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
+        first, last = (_border(len(self), rank, ranks.size) for rank in (ranks.rank, ranks.rank + 1))
         return replace(self.rows(first, last), ranks=ranks, all_ids=self.ids)
+
+
+def _border(texts: int, rank: int, size: int) -> int:
+    """Return the first row of a process: where blocks of rows begin, so that each is computed as one process would."""
+    border = texts * rank // size
+    return border - border % LEAST_ROWS if rank < size and texts >= LEAST_ROWS * size else border
 
 
 class StoredIds(Sequence[str]):

@@ -111,7 +111,7 @@ class CorrectionFit:
         first = folds[0]
         tried = {C: fold.held_out(first, C) for C in CS}
         own = [
-            float(binary_cross_entropy_with_logits(*fold.counted(logits, first), reduction="sum"))
+            float(binary_cross_entropy_with_logits(*fold.counted(logits.double(), first), reduction="sum"))
             for logits in tried.values()
         ]
         losses = dict(zip(tried, fold.data.pairs.ranks.total(*own), strict=True))
@@ -139,9 +139,9 @@ class _Fold:
         """Return logits of some texts beside the truth: of all their pairs, or of those that are known, (pairs, 1)."""
         truth = self.truth[places]
         if self.known is None:
-            return logits, truth
+            return logits, truth.to(logits)
         counts = self.known[places] > 0
-        return logits[counts][:, None], truth[counts][:, None]
+        return logits[counts][:, None], truth[counts][:, None].to(logits)
 
     def fit(self, places: Tensor, C: float, steps: int) -> tuple[Regression, Tensor]:
         """Learn from some of them; return what was learned, and the logits of all."""

@@ -20,6 +20,11 @@ MAX_NEWTON_STEPS, LEAST_NEWTON_STEP = 30, 1e-6
 """Tolerances of `platt_scaling`."""
 LEAST_SHARE = 1e-6
 """A tolerance: what keeps the log-odds of a share finite."""
+FEW_PRODUCTS = 2**27
+"""A problem with fewer products (texts, inputs and labels multiplied) is solved in double precision, where it takes no
+time to speak of: near the optimum, a line search in single precision follows its rounding errors."""
+SUM_BITS = 36
+"""A tolerance: to how many binary digits a loss is known, whatever the order in which texts are summed."""
 AXES, TEXTS_AT_ONCE = "principal axes", 4096
 
 
@@ -58,6 +63,11 @@ class PCAInputs:
         squares, axes = torch.linalg.eigh((sums[:-1] - texts * torch.outer(centre, centre)).to(inputs.dtype))
         axes, centre = ranks.of_first(axes, AXES), centre.to(inputs.dtype)
         return cls((inputs - centre) @ axes, centre, axes, squares.clamp_min(0), int(texts), ranks)
+
+    def to(self, kind: torch.dtype) -> "PCAInputs":
+        """Return the same in another precision."""
+        parts = (part.to(kind) for part in (self.rotated, self.centre, self.axes, self.squares))
+        return PCAInputs(*parts, self.texts, self.ranks)
 
     def rows(self, rows: Tensor) -> "PCAInputs":
         """Return some of the texts, in the same coordinates."""
@@ -112,12 +122,14 @@ def fit_logistic(
     dimensions = inputs.rotated.shape[1]
     whole = Regression(torch.zeros(dimensions, pairs.labels), torch.zeros(pairs.labels), torch.zeros(pairs.labels))
     for block in pairs.blocks() if pairs.labels else ():
+        size = inputs.texts * max(dimensions, 1) * len(block.counts)
+        kind = torch.float64 if size <= FEW_PRODUCTS else torch.float32
         start, rest = (base[block.labels], None) if base.dim() == 1 else (torch.zeros(len(block.counts)), base)
-        parts = [None if values is None else block.take(values) for values in (rest, scores, known)]
-        problem = _Problem(block, inputs, block.take(targets), start, *parts)
+        parts = [None if values is None else block.take(values).to(kind) for values in (rest, scores, known)]
+        problem = _Problem(block, inputs.to(kind), block.take(targets).to(kind), start.to(kind), *parts)
         fitted = _minimise(problem, (1 / C, intercept_std**-2, slope_std**-2), steps)
         for target, part in zip(whole, fitted, strict=True):
-            target[..., block.labels] = part
+            target[..., block.labels] = part.to(target)
     return whole
 
 
@@ -145,7 +157,7 @@ class _Problem:
 
     def loss(self, at: Regression) -> tuple[Tensor, Regression]:
         """Return the cross-entropy, summed, and its gradient; some texts at a time, while they are in the cache."""
-        both = torch.zeros(len(at.weights) + 2, len(at.intercepts))
+        both = torch.zeros(len(at.weights) + 2, len(at.intercepts), dtype=torch.float64)
         gradient = Regression(both[:-2], both[-2], both[-1])
         total = torch.zeros((), dtype=torch.float64)
         for rows, values in self.block.parts(self.inputs.rotated):
@@ -165,19 +177,20 @@ class _Problem:
             gradient.intercepts.add_(self.block.own_sums(errors))
             if self.scores is not None:
                 gradient.slopes.add_(self.block.own_sums(errors * self.scores[values]))
-        both = self.block.ranks.sum(both, GRADIENTS)
-        return self.block.ranks.sum(total), Regression(both[:-2], both[-2], both[-1])
+        both = self.block.ranks.sum(both, GRADIENTS).to(at.weights)
+        return _rounded(self.block.ranks.sum(total)), Regression(both[:-2], both[-2], both[-1])
 
 
 def _minimise(problem: _Problem, penalties: tuple[float, float, float], steps: int) -> Regression:
     """Fit the labels of a block; the penalties are on weights, intercepts and slopes."""
     block, inputs = problem.block, problem.inputs
-    counts, texts = block.counts.clamp_min(1), inputs.texts
-    share = block.ranks.sum(block.own_sums(problem.targets), LABEL_SUMS) / counts
+    kind, texts = problem.targets.dtype, inputs.texts
+    counts = block.counts.clamp_min(1).to(kind)
+    share = block.ranks.sum(block.own_sums(problem.targets), LABEL_SUMS).to(kind) / counts
     curvature = counts * (share * (1 - share)).clamp_min(LEAST_CURVATURE)
-    of_slopes = torch.zeros(len(counts))
+    of_slopes = torch.zeros(len(counts), dtype=kind)
     if problem.scores is not None:
-        squares = block.ranks.sum(block.own_sums(problem.scores.square()), LABEL_SUMS)
+        squares = block.ranks.sum(block.own_sums(problem.scores.square()), LABEL_SUMS).to(kind)
         of_slopes = (curvature * squares / counts + penalties[2]).rsqrt()
     # How far a step goes in each direction: the less, the more the loss is curved there.
     reach = Regression(
@@ -185,7 +198,7 @@ def _minimise(problem: _Problem, penalties: tuple[float, float, float], steps: i
         (curvature + penalties[1]).rsqrt(),
         of_slopes,
     )
-    moves = torch.zeros(len(reach.weights) + 2, len(counts))
+    moves = torch.zeros(len(reach.weights) + 2, len(counts), dtype=kind)
     optimizer = torch.optim.LBFGS(
         [moves],
         max_iter=steps,
@@ -214,6 +227,15 @@ def _minimise(problem: _Problem, penalties: tuple[float, float, float], steps: i
     return Regression(weights, fitted.intercepts - inputs.centre @ weights, fitted.slopes)
 
 
+def _rounded(total: Tensor) -> Tensor:
+    """Return a sum in double precision without its last digits, which depend on the order in which it was taken.
+
+    A line search compares sums that hardly differ, and goes other ways where their last digits do.
+    """
+    mantissa, exponent = torch.frexp(total)
+    return torch.ldexp((mantissa * 2**SUM_BITS).round() / 2**SUM_BITS, exponent)
+
+
 def fit_ridge(inputs: PCAInputs, targets: Tensor, C: float, pairs: Pairs) -> Tensor:
     r"""Return weights of a linear function of the text that explains targets; (dimensions, labels).
 
@@ -230,13 +252,13 @@ def fit_ridge(inputs: PCAInputs, targets: Tensor, C: float, pairs: Pairs) -> Ten
     """
     share = mean_by_label(targets, pairs)
     residuals = targets - pairs.broadcast_to_pairs(share)
-    gradient = torch.zeros(inputs.rotated.shape[1], pairs.labels)
+    gradient = torch.zeros(inputs.rotated.shape[1], pairs.labels, dtype=torch.float64)
     for block in pairs.blocks() if pairs.labels else ():
         values = block.take(residuals)
         for rows, places in block.parts(inputs.rotated):
             # A block of all labels is a view; one of candidates is added to as a whole.
-            block.add_products(inputs.rotated[rows], values[places], gradient[:, block.labels])
-    gradient = pairs.ranks.sum(gradient, GRADIENTS)
+            block.add_products(inputs.rotated[rows], values[places], gradient[:, block.labels], exact=True)
+    gradient = pairs.ranks.sum(gradient, GRADIENTS).float()
     curvature = share * (1 - share) * pairs.counts / max(pairs.texts, 1)
     return inputs.axes @ (gradient / (inputs.squares[:, None] * curvature + 1 / C))
 
@@ -267,19 +289,19 @@ def platt_scaling(
         # The loss, the gradient in slope and intercept, and the curvature in both, across and in the intercept.
         own = torch.zeros(6, dtype=torch.float64)
         for rows in row_blocks(logits):
-            block, true = logits[rows], truth[rows]
-            scaled = (float(line[0]) * block).add_(float(line[1]))
-            own[0] += (softplus(scaled) - scaled * true).sum(dtype=torch.float64)
+            block, true = logits[rows].double(), truth[rows].double()
+            scaled = (line[0] * block).add_(line[1])
+            own[0] += (softplus(scaled) - scaled * true).sum()
             probabilities = scaled.sigmoid_()
             errors, weight = probabilities - true, probabilities * (1 - probabilities)
             weighed = weight * block
-            sums = (errors * block).sum(), errors.sum(), (weighed * block).sum(), weighed.sum(), weight.sum()
-            own[1:] += torch.stack(sums)
+            terms = errors * block, errors, weighed * block, weighed, weight
+            own[1:] += torch.stack([term.sum() for term in terms])
         loss, of_slope, of_intercept, slope, across, intercept = ranks.sum(own)
         away = line - start
         curvature = torch.stack([slope, across, across, intercept]).view(2, 2)
         return (
-            float(loss + away.square().sum() / 2),
+            float(_rounded(loss) + away.square().sum() / 2),
             torch.stack([of_slope, of_intercept]) + away,
             curvature + torch.eye(2, dtype=torch.float64),
         )
