@@ -157,6 +157,8 @@ class ProcessGroup:
     def gather(self, values: Tensor, what: str = NUMBERS) -> Tensor:
         """See `Ranks`."""
         counts = self._counts(len(values))
+        if not any(counts):
+            return values
         # Everybody gives as many rows as the longest has; what is not its own is cut off again.
         own = values.new_zeros(max(counts), *values.shape[1:])
         own[: len(values)] = values

@@ -148,9 +148,7 @@ class AllPairs:
 
     labels: Any
 
-    def __init__(
-        self, texts: int, labels: int, device: torch.device | None = None, ranks: Ranks = ALONE
-    ) -> None:
+    def __init__(self, texts: int, labels: int, device: torch.device | None = None, ranks: Ranks = ALONE) -> None:
         self._held, self.labels, self._device, self.ranks = texts, labels, device, ranks
 
     @cached_property

@@ -77,7 +77,7 @@ class StoredFeatures:
 
         Processes hold texts in the order of the rows; a shard on the border of two is read by both.
         """
-        if len(self) < ranks.size:
+        if 0 < len(self) < ranks.size:
             raise InputError(f"{self.path} holds {len(self)} texts, which is fewer than the {ranks.size} processes.")
         first, last = (_border(len(self), rank, ranks.size) for rank in (ranks.rank, ranks.rank + 1))
         return replace(self.rows(first, last), ranks=ranks, all_ids=self.ids)

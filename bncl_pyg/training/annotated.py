@@ -63,7 +63,9 @@ class Annotated:
                 raise InputError("None of these texts is annotated yet.")
             corpus = corpus.rows(says_something)
             assert corpus.annotations is not None
-        places = ids.places if isinstance(ids, StoredIds) else partial(rows_of, ids=ids, source="The set of training texts")
+        places = (
+            ids.places if isinstance(ids, StoredIds) else partial(rows_of, ids=ids, source="The set of training texts")
+        )
         return cls(places(corpus.ids), corpus.annotations, corpus.known)
 
     @classmethod

@@ -66,8 +66,10 @@ class PCAInputs:
 
     def to(self, kind: torch.dtype) -> "PCAInputs":
         """Return the same in another precision."""
-        parts = (part.to(kind) for part in (self.rotated, self.centre, self.axes, self.squares))
-        return PCAInputs(*parts, self.texts, self.ranks)
+        rotated, centre, axes, squares = (
+            part.to(kind) for part in (self.rotated, self.centre, self.axes, self.squares)
+        )
+        return PCAInputs(rotated, centre, axes, squares, self.texts, self.ranks)
 
     def rows(self, rows: Tensor) -> "PCAInputs":
         """Return some of the texts, in the same coordinates."""
@@ -268,9 +270,7 @@ def mean_by_label(probabilities: Tensor, pairs: Pairs) -> Tensor:
     return (pairs.sums(probabilities) / pairs.counts.clamp_min(1)).clamp(LEAST_SHARE, 1 - LEAST_SHARE)
 
 
-def platt_scaling(
-    logits: Tensor, truth: Tensor, slope_prior: float, ranks: Ranks = ALONE
-) -> tuple[Tensor, Tensor]:
+def platt_scaling(logits: Tensor, truth: Tensor, slope_prior: float, ranks: Ranks = ALONE) -> tuple[Tensor, Tensor]:
     """Return the slope and the intercept that all labels share, fitted to all (text, label) pairs together.
 
     Newton's method, with steps that are halved until the loss falls. A standard normal prior around where both are
