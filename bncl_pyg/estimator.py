@@ -149,9 +149,10 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         labels = features.labels
         if self.labels is not None:
             LabelSet.of(self.labels).check_same(labels, "the classifier", "the features")
-        if not len(features):
+        texts_in_all = len(features.corpus_ids)
+        if not texts_in_all:
             raise InputError("There is no text to train on.")
-        annotated = y if isinstance(y, Annotated) else Annotated.from_target(y, len(features), labels)
+        annotated = y if isinstance(y, Annotated) else Annotated.from_target(y, texts_in_all, labels)
         known = self.prevalence is not None or self.cardinality is not None
         setting = setting_of(self.setting, priors=known, annotated=annotated is not None)
         priors = Priors.of(labels, self.prevalence, self.cardinality) if known or annotated is None else None

@@ -38,6 +38,9 @@ class _OneSentence(TyperGroup):
         try:
             return super().invoke(ctx)
         except InputError as error:
+            if os.environ.get("RANK", "0") != "0":
+                # The first of several processes that train together says it.
+                raise typer.Exit(2) from None
             sentence = _with_options(str(error))
         except OSError as error:
             # Whoever read our output has gone: no fault of the input.
@@ -123,3 +126,9 @@ def main() -> None:
     # On a busy machine, threads that wait by spinning slow torch down several times.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     app()
+
+
+def train_as_rank() -> None:
+    """Run `bncl train` as one of the processes that torchrun started."""
+    sys.argv[1:1] = ["train", "--engine", "rank"]
+    main()

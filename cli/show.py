@@ -1,5 +1,6 @@
 """Tables and progress bars, in one manner for all commands."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 out = Console()
 err = Console(stderr=True)
-_shown_on = {"stderr": False}
-"""Whether what is said goes to standard error, since standard output holds a file."""
+_shown_on = {"stderr": False, "nowhere": False}
+"""Whether what is said goes to standard error, since standard output holds a file; or nowhere, since another process
+says it."""
 
 
 def to_stdout() -> None:
     """Let what is said go to standard output, as it does at first."""
-    _shown_on["stderr"] = False
+    _shown_on.update(stderr=False, nowhere=False)
 
 
 def to_stderr() -> None:
@@ -32,9 +34,21 @@ def to_stderr() -> None:
     _shown_on["stderr"] = True
 
 
+def be_silent() -> None:
+    """Say and show nothing: this is one of several processes, of which the first speaks."""
+    _shown_on["nowhere"] = err.quiet = True
+    logging.getLogger("bncl_pyg").setLevel(logging.CRITICAL)
+
+
+def is_silent() -> bool:
+    """Return whether another process speaks."""
+    return _shown_on["nowhere"]
+
+
 def say(sentence: str) -> None:
     """Print a sentence as it is."""
-    typer.echo(sentence, err=_shown_on["stderr"])
+    if not is_silent():
+        typer.echo(sentence, err=_shown_on["stderr"])
 
 
 def console() -> Console:

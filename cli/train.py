@@ -1,16 +1,13 @@
 """`bncl train`."""
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from .options import IdColumn, Json, LabelsColumn, TextColumns
+from .options import Address, IdColumn, Json, LabelsColumn, TextColumns, Workers, check_engine
 from .priors import AtLeastOne, LabelsPerText, priors_file, read_priors
-
-if TYPE_CHECKING:
-    from bncl_pyg.corpus import LabelSet
-    from bncl_pyg.priors import Priors
 
 SETTINGS = Literal["annotation-free", "scarce-annotation", "domain-supervisor"]
 
@@ -77,6 +74,19 @@ def train(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on from an unfinished training.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model if it is there.")] = False,
+    engine: Annotated[
+        Literal["local", "torchrun", "ray", "rank"],
+        typer.Option(
+            help="What does the work, with the same result: this process; processes on this machine, each of which "
+            "holds some of the texts; the workers of a Ray cluster; or this process as one of those that torchrun "
+            "started on several machines (torchrun … -m bncl_pyg.train)."
+        ),
+    ] = "local",
+    processes: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="For --engine torchrun: how many; one a core, if not given.")
+    ] = None,
+    address: Address = None,
+    workers: Workers = None,
     json: Json = None,
 ) -> None:
     """Train a classifier on scored texts.
@@ -84,14 +94,16 @@ def train(
     With all recipes but default, training that is stopped goes on where it was when the same command is given
     again, and ends in the same model.
     """
+    given = dict(locals())
     from bncl_pyg.corpus import Columns, Corpus, LabelSet
     from bncl_pyg.errors import InputError
     from bncl_pyg.persistence import check_free, read_manifest
 
-    from .outputs import check_file, write_figures
-    from .show import say, training_bar
+    from .outputs import check_file
 
     # All that can be wrong with files is told before torch is imported, which takes seconds.
+    check_engine(engine, address, workers)
+    _check_processes(engine, processes)
     check_free(out, "model", overwrite=overwrite)
     check_file(json, features, graph, priors_file(priors), annotated, overwrite=overwrite)
     if annotations is not None and annotated is None:
@@ -108,70 +120,34 @@ def train(
     if annotated is not None:
         corpus = Corpus.read(annotated, labels, columns, partial=True, needs_text=False)
 
-    from bncl_pyg.estimator import BNCLClassifier
-    from bncl_pyg.features import read_features
-    from bncl_pyg.graph import SignedLabelGraph
-    from bncl_pyg.training import Annotated as AnnotatedTexts
+    from bncl_pyg.distributed import RayOptions, TrainingJob
     from bncl_pyg.training import find_recipe
 
-    given = {"epochs": epochs, "sharpness": sharpness, "aim": aim}
-    chosen = find_recipe(recipe, **{name: value for name, value in given.items() if value is not None})
-    loaded = read_features(features)
-    texts = None
-    if corpus is not None:
-        texts = AnnotatedTexts.among(corpus, loaded.ids)
-        if annotations is not None:
-            texts = texts.drawn(chosen.draw(len(texts), annotations, seed))
-    own_graph = None if graph is None else SignedLabelGraph.load(graph)
-    classifier = BNCLClassifier(prevalence=known, recipe=chosen, setting=setting, graph=own_graph, seed=seed)
-    checkpoint = out.with_name(f"{out.name}.checkpoint.safetensors")
-    if fresh:
-        checkpoint.unlink(missing_ok=True)
-    try:
-        with training_bar() as progress:
-            classifier.fit(loaded, texts, checkpoint=checkpoint, progress=progress)
-    except InputError as error:
-        if checkpoint.name in str(error):
-            raise InputError(f"{error} With --fresh, it is removed.") from None
-        raise
-    except KeyboardInterrupt:
-        again = "goes on after the last whole epoch" if chosen.resumes else "starts anew"
-        typer.echo(f"Stopped; the same command {again}.", err=True)
-        raise typer.Exit(130) from None
-    classifier.save_pretrained(out, overwrite=overwrite)
-    checkpoint.unlink(missing_ok=True)
-    count, last = len(classifier.annotated_), classifier.log_[-1]
-    texts_shown = f"{len(loaded)} texts, {count} of them annotated" if count else f"{len(loaded)} texts"
-    loss = f", {last.number} epochs, last loss {last.figures['loss']:.4g}" if "loss" in last.figures else ""
-    priors_now = classifier.priors_
-    write_figures(
-        json,
-        {
-            "model": str(out),
-            "setting": str(classifier.setting_),
-            "recipe": chosen.name,
-            "texts": len(loaded),
-            "annotated": count,
-            "cardinality": priors_now.cardinality,
-            "prevalence": dict(zip(loaded.labels.names, priors_now.shares.tolist(), strict=True)),
-            **last.figures,
-        },
+    from .train_engines import train_alone, train_as_one_of_many, train_by_ray, train_by_torchrun
+
+    changed = {"epochs": epochs, "sharpness": sharpness, "aim": aim}
+    chosen = find_recipe(recipe, **{name: value for name, value in changed.items() if value is not None})
+    job = TrainingJob(
+        features, out, chosen, known, setting, graph, corpus, annotations, seed, fresh=fresh, overwrite=overwrite
     )
-    say(f"{out}: trained {classifier.setting_} on {texts_shown}, recipe {chosen.name}{loss}.")
-    if tried := [step for step in classifier.log_ if step.what.startswith("graph ")]:
-        figures = "; ".join(
-            f"{step.what.removeprefix('graph ')}: {name} {value:.4g}"
-            for step in tried
-            for name, value in step.figures.items()
+    if engine == "torchrun":
+        train_by_torchrun(job, given, processes)
+    elif engine == "ray":
+        train_by_ray(job, RayOptions(address, workers), json)
+    elif engine == "rank":
+        train_as_one_of_many(job, json)
+    else:
+        train_alone(job, json)
+
+
+def _check_processes(engine: str, processes: int | None) -> None:
+    """Raise if options of the engine do not fit, or if this is no process that torchrun started."""
+    from bncl_pyg.errors import InputError
+
+    if processes is not None and engine != "torchrun":
+        raise InputError("--processes is for --engine torchrun.")
+    if engine == "rank" and not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys():
+        raise InputError(
+            "--engine rank is for a process that torchrun started, which knows its rank; with --engine torchrun, this "
+            "command starts some itself."
         )
-        low, high = classifier.graph_.provenance["percentiles"]
-        say(f"Chosen for the label graph: percentiles {low:g}/{high:g} (on held-out texts {figures}).")
-    if known is None or not known.is_exact:
-        say(f"Estimated: {_shown(classifier.priors_, loaded.labels)}.")
-
-
-def _shown(known: "Priors", labels: "LabelSet") -> str:
-    """Say what was estimated: the cardinality and the most common labels."""
-    most = (-known.shares).argsort(kind="stable")[:3]
-    names = ", ".join(f"{labels.names[place]} {known.shares[place]:.2g}" for place in most)
-    return f"{known.cardinality:.3g} labels a text; most common: {names}"

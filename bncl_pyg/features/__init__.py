@@ -8,7 +8,7 @@ from bncl_pyg.features.index import RepeatedIdError, Span, text_hash
 from bncl_pyg.features.lsa import LSA, TextInputs
 from bncl_pyg.features.pairs import AllPairs, Candidates, PairBlock, Pairs, all_pairs, pairs_of, reachable, row_blocks
 from bncl_pyg.features.predictions import Predictions, sparse_matrix
-from bncl_pyg.features.reading import StoredFeatures, read_features
+from bncl_pyg.features.reading import StoredFeatures, StoredIds, read_features
 from bncl_pyg.features.score import score_texts
 from bncl_pyg.features.shard_work import ShardWork, finish_shard
 from bncl_pyg.features.store import (
@@ -40,6 +40,7 @@ __all__ = [
     "Span",
     "StaleFeaturesError",
     "StoredFeatures",
+    "StoredIds",
     "TextInputs",
     "add_columns",
     "add_stored_columns",

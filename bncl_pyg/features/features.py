@@ -13,6 +13,7 @@ from torch import Tensor
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
 from bncl_pyg.features.predictions import sparse_matrix
+from bncl_pyg.ranks import ALONE, Ranks
 
 ROUNDING = 2e-3
 """How far entailment + contradiction may pass 1: two float16 numbers near 1 round by up to half of this each."""
@@ -39,6 +40,9 @@ class Features:
             kept.
         parts: where the scorer is an ensemble and it was asked for, entailment and contradiction of each of its parts,
             (2, texts, labels): views of the same pairs.
+        ranks: where several processes train together and these are the texts that one of them holds, all of them; a
+            process alone, if not given.
+        all_ids: then, the ids of the texts of all processes, in the order of the ranks.
     """
 
     ids: tuple[str, ...]
@@ -51,6 +55,8 @@ class Features:
     candidates: Tensor | None = None
     label_tensors: dict[str, Tensor] = field(default_factory=dict)
     parts: dict[str, Tensor] = field(default_factory=dict)
+    ranks: Ranks = ALONE
+    all_ids: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         expected = len(self.ids), len(self.labels)
@@ -83,6 +89,16 @@ class Features:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def corpus_ids(self) -> Sequence[str]:
+        """The ids of all texts, also of those that other processes hold."""
+        return self.ids if self.all_ids is None else self.all_ids
+
+    def held_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of the rows, counted over all processes, that this process holds, counted over its own."""
+        first, last = self.ranks.span(len(self))
+        return rows[(rows >= first) & (rows < last)] - first
 
     def _check_candidates(self, candidates: Tensor) -> None:
         ascending = bool((candidates[:, 1:] > candidates[:, :-1]).all())
@@ -142,7 +158,7 @@ class Features:
         }
         views = {name: scores[:, rows] for name, scores in self.parts.items()}
         ids = self.ids[rows] if isinstance(rows, slice) else tuple(self.ids[place] for place in rows)
-        return replace(self, ids=ids, parts=views, **parts)
+        return replace(self, ids=ids, parts=views, all_ids=None, **parts)
 
     def take(self, rows: Sequence[int], ids: Sequence[str], labels: LabelSet) -> "Features":
         """Return some of the texts under other ids, a row perhaps twice, with some of the labels in another order."""

@@ -1,12 +1,20 @@
-"""Latent semantic analysis: the truncated SVD of TF-IDF vectors of the texts' words."""
+"""Latent semantic analysis: the truncated SVD of TF-IDF vectors of the texts' words.
+
+The axes are found by subspace iteration, a randomised SVD whose only look at the texts is the product AᵀAQ, a sum over
+texts: with A in several processes, it is the sum of theirs.
+"""
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 from torch import Tensor
 
-ITERATIONS = 3
-"""Power iterations of the randomised SVD, a tolerance of the solver."""
+from bncl_pyg.ranks import ALONE, Ranks
+
+ITERATIONS, OVERSAMPLES = 4, 10
+"""Tolerances of the solver: how often the subspace is multiplied, and how many axes more than wanted it has."""
+WORD_SUMS = "words"
 MIN_TEXTS = 2
 """A word of a single text says nothing of any other."""
 
@@ -34,28 +42,25 @@ class LSA(torch.nn.Module):
         self.components: Tensor
 
     @classmethod
-    def fit(cls, counts: csr_array, rank: int) -> "LSA | None":
+    def fit(cls, counts: csr_array, rank: int, ranks: Ranks = ALONE) -> "LSA | None":
         """Find the main axes of texts; `None` where there are too few texts or words for any.
 
         Args:
             counts: how often each text has a word of each bucket, (texts, buckets).
             rank: how many axes, at most.
+            ranks: who holds the other texts.
         """
-        # scikit-learn takes seconds to import, and a prediction does not need it.
-        from sklearn.utils.extmath import randomized_svd
-
-        texts = counts.shape[0]
-        frequency = np.bincount(counts.indices, minlength=counts.shape[1])
-        buckets = np.flatnonzero(frequency >= MIN_TEXTS)
+        texts = int(ranks.total(counts.shape[0])[0])
+        frequency = ranks.sum(torch.from_numpy(np.bincount(counts.indices, minlength=counts.shape[1])), WORD_SUMS)
+        buckets = (frequency >= MIN_TEXTS).nonzero()[:, 0]
         rank = min(rank, texts - 1, len(buckets) - 1)
         if rank < 1:
             return None
-        idf = np.log((1 + texts) / (1 + frequency[buckets])) + 1
-        weighting = cls(torch.from_numpy(buckets), torch.from_numpy(idf).float(), torch.zeros(0))
-        _, _, axes = randomized_svd(weighting.tf_idf(counts), rank, n_iter=ITERATIONS, random_state=0)
+        idf = np.log((1 + texts) / (1 + frequency[buckets].numpy())) + 1
+        weighting = cls(buckets, torch.from_numpy(idf).float(), torch.zeros(0))
+        axes = _main_axes(weighting.tf_idf(counts), rank, ranks)
         # Half precision halves the model's size; training must see what prediction will see.
-        components = torch.from_numpy(np.ascontiguousarray(axes.T)).half().float()
-        return cls(weighting.buckets, weighting.idf, components)
+        return cls(weighting.buckets, weighting.idf, axes.half().float())
 
     def forward(self, counts: csr_array) -> Tensor:
         """Return each text's coordinates along the axes; (texts, rank)."""
@@ -69,6 +74,29 @@ class LSA(torch.nn.Module):
         kept = kept @ diags_array(self.idf.cpu().numpy())
         length = np.sqrt(np.asarray(kept.multiply(kept).sum(axis=1)).ravel())
         return csr_array(diags_array(1 / np.maximum(length, 1e-12).astype(np.float32)) @ kept)
+
+
+def _main_axes(texts: csr_array, rank: int, ranks: Ranks) -> Tensor:
+    """Return the axes along which texts, (texts, words), vary most, the first most of all; (words, rank)."""
+    words = texts.shape[1]
+    size = min(rank + OVERSAMPLES, words)
+    wide = csr_array(texts, dtype=np.float64)
+    basis = torch.from_numpy(np.random.default_rng(0).standard_normal((words, size), dtype=np.float32))
+
+    def coordinates() -> NDArray[np.float64]:
+        # A text's own: the same whoever holds it. What is summed over texts needs more digits than what is summed
+        # in a text, so that the sum is the same however the texts are shared out.
+        return np.asarray(texts @ basis.numpy(), dtype=np.float64)
+
+    for _ in range(ITERATIONS):
+        product = ranks.sum(torch.from_numpy(wide.T @ coordinates()), WORD_SUMS)
+        basis = ranks.of_first(torch.linalg.qr(product.float()).Q, WORD_SUMS)
+    along = torch.from_numpy(coordinates())
+    _, vectors = torch.linalg.eigh(ranks.sum(along.T @ along, WORD_SUMS))
+    axes = basis @ vectors.flip(1)[:, :rank].float()
+    # A sign that does not depend on the solver: the largest number of an axis is positive.
+    signs = axes.gather(0, axes.abs().argmax(dim=0, keepdim=True)).sign()
+    return ranks.of_first(axes * signs, WORD_SUMS)
 
 
 class TextInputs(torch.nn.Module):

@@ -1,18 +1,25 @@
-"""A store read: all of it, or one shard after the other, so that it need not fit into memory."""
+"""A store read: all of it, one shard after the other, or the rows of one of several processes."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features.features import Features
-from bncl_pyg.features.index import Span
+from bncl_pyg.features.index import Span, TextIndex
+from bncl_pyg.features.pairs import LEAST_ROWS
 from bncl_pyg.features.store import FeatureStore, open_store, text_name, vectors_name
+from bncl_pyg.ranks import Ranks
 from bncl_pyg.scorers import join_scores, join_vectors
+
+IDS_AT_ONCE = 4096
 
 
 class StoredFeatures:
@@ -50,6 +57,72 @@ class StoredFeatures:
     def __iter__(self) -> Iterator[Features]:
         """Yield the features of one shard after the other."""
         return (self.shard(number) for number in range(len(self.shards)))
+
+    @property
+    def ids(self) -> "StoredIds":
+        """The ids of all texts, which are read when they are asked for."""
+        return StoredIds(self._reader.store.index)
+
+    def rows(self, first: int, last: int) -> Features:
+        """Return the features of a range of rows; only the shards that hold them are read."""
+        shards = [span for span in self.shards if span[0] < last and first < span[1]]
+        read = self._reader.read(shards, parts=False)
+        start = shards[0][0] if shards else 0
+        if (start, start + len(read)) == (first, last):
+            return read
+        return read.rows(slice(first - start, last - start))
+
+    def held_by(self, ranks: Ranks) -> Features:
+        """Return the features of the texts that one of several processes holds: about as many as each other does.
+
+        Processes hold texts in the order of the rows; a shard on the border of two is read by both.
+        """
+        if 0 < len(self) < ranks.size:
+            raise InputError(f"{self.path} holds {len(self)} texts, which is fewer than the {ranks.size} processes.")
+        first, last = (_border(len(self), rank, ranks.size) for rank in (ranks.rank, ranks.rank + 1))
+        return replace(self.rows(first, last), ranks=ranks, all_ids=self.ids)
+
+
+def _border(texts: int, rank: int, size: int) -> int:
+    """Return the first row of a process: where blocks of rows begin, so that each is computed as one process would."""
+    border = texts * rank // size
+    return border - border % LEAST_ROWS if rank < size and texts >= LEAST_ROWS * size else border
+
+
+class StoredIds(Sequence[str]):
+    """The ids of a store's texts, mapped from disk: none of them is held in memory.
+
+    Args:
+        index: of the store.
+    """
+
+    def __init__(self, index: TextIndex) -> None:
+        self._index = index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, row: int | slice) -> str | tuple[str, ...]:
+        if isinstance(row, slice):
+            return tuple(self._index.id(place) for place in range(*row.indices(len(self))))
+        return self._index.id(range(len(self))[row])
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), IDS_AT_ONCE):
+            yield from self._index.ids((first, min(first + IDS_AT_ONCE, len(self))))
+
+    def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
+        """Return each wanted id's row; raise an error that names the first that is not there."""
+        rows = np.array([self._index.find(identifier) for identifier in wanted], dtype=np.int64)
+        if (rows < 0).any():
+            raise InputError(f"The set of training texts has no text with id '{wanted[int((rows < 0).argmax())]}'.")
+        return rows
 
 
 def read_features(path: Path, *, parts: bool = False) -> Features:

@@ -78,7 +78,9 @@ class CollectiveLoss(torch.nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return L1 (hesitation), L2 (prevalence), L3 (cardinality) and L4 (annotation), (4,), and s, as p is.
 
-        Where texts have candidates, only these pairs count, and L2 is over the labels that occur among them.
+        Where texts have candidates, only these pairs count, and L2 is over the labels that occur among them. Where
+        several processes hold a batch (`pairs.ranks`), L2 is that of the whole batch and the rest is of the texts that
+        this process holds: the gradients of all processes add up to those of the whole batch.
 
         Args:
             entailment: p, (texts, labels), or of the pairs.
@@ -92,7 +94,7 @@ class CollectiveLoss(torch.nn.Module):
         """
         pairs = all_pairs(entailment) if pairs is None else pairs
         parts, predicted = _Collective.apply(  # type: ignore[no-untyped-call]
-            entailment, contradiction, self._missing(entailment, others, texts), pairs, self._numbers()
+            entailment, contradiction, self._missing(entailment, others, texts, pairs), pairs, self._numbers()
         )
         if truth is not None and annotated is not None and len(annotated):
             if self.annotation == "sharpened":
@@ -122,7 +124,7 @@ class CollectiveLoss(torch.nn.Module):
         All arguments are those of `forward`; each annotated text stands once in `annotated`.
         """
         pairs = all_pairs(entailment) if pairs is None else pairs
-        missing = self._missing(entailment, others, texts)
+        missing = self._missing(entailment, others, texts, pairs)
         parts, predicted, kept = _collect(entailment, contradiction, missing, pairs, self._numbers())
         weights = self.weights.to(parts.dtype)
         if truth is None or annotated is None or not len(annotated):
@@ -147,9 +149,9 @@ class CollectiveLoss(torch.nn.Module):
         capped = states.clamp(FLOOR, 1.0 if self.annotation == "likelihood" else None)
         return (wanted * capped.log()).sum(), (wanted / capped).mul_(capped == states)
 
-    def _missing(self, entailment: Tensor, others: Tensor | None, texts: int | None) -> Tensor:
+    def _missing(self, entailment: Tensor, others: Tensor | None, texts: int | None, pairs: Pairs) -> Tensor:
         """Return how often a batch should have each label, (labels,)."""
-        expected = (len(entailment) if texts is None else texts) * self.prevalence.to(entailment.dtype)
+        expected = (pairs.texts if texts is None else texts) * self.prevalence.to(entailment.dtype)
         return expected if others is None else expected - others
 
     def _numbers(self) -> "_Numbers":

@@ -155,7 +155,7 @@ class CollectiveProjection(torch.nn.Module):
         totals = totals.minimum(counts - MARGIN).clamp_min(MARGIN)
         of_prevalence = torch.logit(wanted / texts).clamp(-MAX_OFFSET, MAX_OFFSET)
         offsets = torch.where(counts > 0, torch.logit(totals / counts.clamp_min(1)), of_prevalence)
-        of_texts = logits.new_zeros(texts)
+        of_texts = logits.new_zeros(len(logits))
         for turn in range(steps.turns):
             count = steps.later if turn else steps.first
             shifted = logits

@@ -1,7 +1,8 @@
 """The annotated texts: which of the training texts they are, and which labels they have."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from bncl_pyg.corpus import Annotation, Corpus, LabelSet, annotation_matrix, known_matrix, rows_of
 from bncl_pyg.errors import InputError
+from bncl_pyg.features import Features, StoredIds
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class Annotated:
                 raise InputError("None of these texts is annotated yet.")
             corpus = corpus.rows(says_something)
             assert corpus.annotations is not None
-        return cls(rows_of(corpus.ids, ids, "The set of training texts"), corpus.annotations, corpus.known)
+        places = (
+            ids.places if isinstance(ids, StoredIds) else partial(rows_of, ids=ids, source="The set of training texts")
+        )
+        return cls(places(corpus.ids), corpus.annotations, corpus.known)
 
     @classmethod
     def from_target(cls, y: Any, texts: int, labels: LabelSet) -> "Annotated | None":
@@ -127,6 +132,15 @@ class Annotated:
         if self.known is None:
             return np.arange(self.labels.shape[1])
         return np.sort(self.known[[row]].indices).astype(np.int64)
+
+    def held_by(self, features: Features) -> "tuple[NDArray[np.int64], Annotated]":
+        """Return which of them this process holds, where several processes do, and these with their rows there."""
+        if features.ranks.size == 1:
+            return np.arange(len(self)), self
+        first, last = features.ranks.span(len(features))
+        places = np.flatnonzero((self.rows >= first) & (self.rows < last))
+        held = self.drawn(places)
+        return places, replace(held, rows=held.rows - first)
 
     def joined(self, other: "Annotated") -> "Annotated":
         """Return these and others, of the same training texts."""

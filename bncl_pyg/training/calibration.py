@@ -8,7 +8,7 @@ from torch import Tensor
 from bncl_pyg.features import Pairs
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection
 from bncl_pyg.priors import Priors
-from bncl_pyg.training.correction import MAX_LOGIT, Correction
+from bncl_pyg.training.correction import MAX_LOGIT, Correction, root_mean_square
 from bncl_pyg.training.decisions import Decisions, match_prediction_count
 from bncl_pyg.training.default_model import DefaultModel
 from bncl_pyg.training.self_training import Prepared, SelfTrained, SelfTraining
@@ -110,4 +110,4 @@ class CalibratedFit:
 def std_within_labels(logits: Tensor, pairs: Pairs) -> float:
     """Return the standard deviation of logits around their label's mean."""
     mean = pairs.sums(logits) / pairs.counts.clamp_min(1)
-    return float((logits - pairs.broadcast_to_pairs(mean)).square().mean().sqrt().clamp_min(LEAST_STD))
+    return max(root_mean_square(logits - pairs.broadcast_to_pairs(mean), pairs), LEAST_STD)

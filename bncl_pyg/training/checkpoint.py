@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
 from scipy.sparse import csr_array
 from torch import Tensor
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.features import Features
+from bncl_pyg.features import Features, row_blocks
 from bncl_pyg.persistence import write_file
 from bncl_pyg.priors import Priors
+from bncl_pyg.ranks import ALONE, Ranks
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.recipe import TrainingStep
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "bncl-checkpoint-3"
+CHECKPOINT = "checkpoint"
+
+FORMAT = "bncl-checkpoint-4"
 
 
 class Checkpoint:
@@ -36,13 +39,16 @@ class Checkpoint:
     Args:
         path: the file; it is replaced as a whole after every epoch.
         fingerprint: what the training depends on; a checkpoint with another one is refused.
+        ranks: where several processes train, these: the first writes and reads the file, and tells the others.
     """
 
-    def __init__(self, path: Path, fingerprint: dict[str, Any]) -> None:
-        self.path, self.fingerprint = path, fingerprint
+    def __init__(self, path: Path, fingerprint: dict[str, Any], ranks: Ranks = ALONE) -> None:
+        self.path, self.fingerprint, self.ranks = path, fingerprint, ranks
 
     def save(self, tensors: Mapping[str, Tensor], log: Sequence[TrainingStep]) -> None:
         """Keep weights, optimizer and log."""
+        if self.ranks.rank:
+            return
         metadata = {
             "format": FORMAT,
             "fingerprint": json.dumps(self.fingerprint),
@@ -52,20 +58,31 @@ class Checkpoint:
 
     def load(self) -> tuple[dict[str, Tensor], list[TrainingStep]] | None:
         """Return what the last run kept, or `None` where there is nothing."""
-        if not self.path.exists():
+        content = self._content()
+        if not content:
             return None
-        tensors, metadata = self._read()
+        tensors, metadata = self._read(content)
         self._check(json.loads(metadata["fingerprint"]))
         steps = [TrainingStep(**entry) for entry in json.loads(metadata["log"])]
         if steps:
             logger.info("Going on after %s %d of %d.", steps[-1].what, steps[-1].number, steps[-1].of)
         return tensors, steps
 
-    def _read(self) -> tuple[dict[str, Tensor], dict[str, str]]:
+    def _content(self) -> bytes:
+        """Return the file as the first process sees it; empty where there is none."""
+        is_here = not self.ranks.rank and self.path.exists()
+        own = np.frombuffer(self.path.read_bytes() if is_here else b"", dtype=np.uint8)
+        (length,) = self.ranks.total(len(own))
+        whole = torch.zeros(int(length), dtype=torch.uint8)
+        whole[: len(own)] = torch.from_numpy(own.copy())
+        return self.ranks.of_first(whole, CHECKPOINT).numpy().tobytes()
+
+    def _read(self, content: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
         try:
-            with safe_open(self.path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+            tensors = load(content)
+            # A safetensors file begins with the length of its header, and that with 8 bytes.
+            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+            metadata: dict[str, str] = header.get("__metadata__", {})
         except SafetensorError as error:
             raise InputError(f"{self.path} is not a readable checkpoint ({error}).") from None
         if metadata.get("format") != FORMAT:
@@ -97,7 +114,7 @@ def fingerprint(
     if annotated is not None and annotated.known is not None:
         of_annotated += _entries(annotated.known)
     return {
-        "features": _digest(features.entailment, features.contradiction, *candidates) + features.labels.digest(),
+        "features": _checksum(features, *candidates) + features.labels.digest(),
         "graph": _digest(graph.edge_index, graph.edge_sign, *vectors)
         + f"-{graph.hops}-{graph.provenance.get('max_neighbours')}",
         "priors": _digest(torch.from_numpy(priors.shares)) + f"-{priors.cardinality!r}",
@@ -105,6 +122,33 @@ def fingerprint(
         "recipe": recipe,
         "seed": seed,
     }
+
+
+def _checksum(features: Features, *candidates: Tensor) -> str:
+    """Return a checksum of scores and candidates that does not depend on which process holds which texts.
+
+    The bits of every number, multiplied by what depends on its row and its column, summed modulo 2⁶⁴: not for enemies.
+    """
+    first, _ = features.ranks.span(len(features))
+    of_rows = _mixed(torch.arange(first, first + len(features)))
+    width = features.entailment.shape[1]
+    total = torch.zeros((), dtype=torch.int64)
+    for number, values in enumerate((features.entailment, features.contradiction, *candidates), start=1):
+        of_columns = _mixed(torch.arange(width) + number * width)
+        for rows in row_blocks(values):
+            bits = values[rows].contiguous()
+            bits = bits.view(torch.int32).long() if bits.is_floating_point() else bits
+            total += ((bits * of_columns).sum(dim=1) * of_rows[rows]).sum()
+    texts = int(features.ranks.total(len(features))[0])
+    return f"{texts}-{width}-{int(features.ranks.sum(total)):x}-"
+
+
+def _mixed(numbers: Tensor) -> Tensor:
+    """Return odd numbers that look drawn by chance, the same for the same numbers (the steps of SplitMix64)."""
+    mixed = (numbers + 1) * -0x61C8864680B583EB
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15), (31, 1)):
+        mixed = (mixed ^ ((mixed >> shift) & (2 ** (64 - shift) - 1))) * factor
+    return mixed | 1
 
 
 def _entries(matrix: csr_array) -> list[Tensor]:

@@ -1,11 +1,13 @@
 """Learning from annotated texts: how the unsupervised logits are to be corrected; the less, the fewer there are."""
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from bncl_pyg.features import Pairs
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.regression import Regression, fit_logistic, platt_scaling
 from bncl_pyg.training.self_training import Prepared, SelfTrained
@@ -75,24 +77,30 @@ class CorrectionFit:
             annotated: the annotated texts.
             seed: of the folds.
         """
-        rows = torch.from_numpy(annotated.rows)
+        ranks = data.pairs.ranks
+        # Which of the annotated texts this process holds, and which of its texts these are.
+        places, own = annotated.held_by(data.features)
+        rows = torch.from_numpy(own.rows)
         bounded = unsupervised.projection(unsupervised.logits, data.pairs).clamp(-MAX_LOGIT, MAX_LOGIT)
-        slope_std = self.line_std / float(bounded.square().mean().sqrt().clamp_min(1))
+        slope_std = self.line_std / max(root_mean_square(bounded, data.pairs), 1.0)
         pairs = data.pairs.rows(rows)
-        known = None if annotated.known is None else pairs.select(annotated.known)
-        fold = _Fold(self, slope_std, data, rows, pairs.select(annotated.labels), known, bounded[rows])
-        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-        folds = [order[number::FOLDS] for number in range(min(FOLDS, len(rows)))]
+        known = None if own.known is None else pairs.select(own.known)
+        fold = _Fold(self, slope_std, data, rows, pairs.select(own.labels), known, bounded[rows])
+        order = torch.randperm(len(annotated), generator=torch.Generator().manual_seed(seed))
+        here = torch.full((len(annotated),), -1)
+        here[torch.from_numpy(places)] = torch.arange(len(rows))
+        every = [here[order[number::FOLDS]] for number in range(min(FOLDS, len(annotated)))]
+        folds = [held[held >= 0] for held in every]
         if len(folds) == 1:
             # A single annotated text cannot be held out.
             C = CS[0]
-            held_out = fold.fit(torch.arange(1), C, FINAL_STEPS)[1]
+            held_out = fold.fit(torch.arange(len(rows)), C, FINAL_STEPS)[1]
         else:
             C, held_out = self._choose(fold, folds)
         regression, _ = fold.fit(torch.arange(len(rows)), C, FINAL_STEPS)
         logits = regression.added_logits(data.inputs, data.pairs, bounded)
         logits[rows] = held_out
-        slope, _ = platt_scaling(*fold.counted(held_out, torch.arange(len(rows))), 1.0)
+        slope, _ = platt_scaling(*fold.counted(held_out, torch.arange(len(rows))), 1.0, ranks)
         # Also labels that are no candidates: a text whose labels are unknown is not a text without any.
         counts = annotated.labels_a_text()
         at_least_one = bool((counts > 0).all())
@@ -102,10 +110,11 @@ class CorrectionFit:
         """Return the C that predicts the first fold best, and the logits of all folds, each held out."""
         first = folds[0]
         tried = {C: fold.held_out(first, C) for C in CS}
-        losses = {
-            C: float(binary_cross_entropy_with_logits(*fold.counted(logits, first), reduction="sum"))
-            for C, logits in tried.items()
-        }
+        own = [
+            float(binary_cross_entropy_with_logits(*fold.counted(logits.double(), first), reduction="sum"))
+            for logits in tried.values()
+        ]
+        losses = dict(zip(tried, fold.data.pairs.ranks.total(*own), strict=True))
         C = min(losses, key=losses.__getitem__)
         held_out = torch.zeros_like(fold.truth)
         held_out[first] = tried[C]
@@ -130,14 +139,14 @@ class _Fold:
         """Return logits of some texts beside the truth: of all their pairs, or of those that are known, (pairs, 1)."""
         truth = self.truth[places]
         if self.known is None:
-            return logits, truth
+            return logits, truth.to(logits)
         counts = self.known[places] > 0
-        return logits[counts][:, None], truth[counts][:, None]
+        return logits[counts][:, None], truth[counts][:, None].to(logits)
 
     def fit(self, places: Tensor, C: float, steps: int) -> tuple[Regression, Tensor]:
         """Learn from some of them; return what was learned, and the logits of all."""
         numbers, inputs, pairs = self.numbers, self.data.pca_inputs.rows(self.rows), self.data.pairs.rows(self.rows)
-        slope, intercept = platt_scaling(*self.counted(self.logits[places], places), numbers.slope)
+        slope, intercept = platt_scaling(*self.counted(self.logits[places], places), numbers.slope, pairs.ranks)
         own = fit_logistic(
             inputs.rows(places),
             self.truth[places],
@@ -158,3 +167,9 @@ class _Fold:
         rest = torch.ones(len(self.rows), dtype=torch.bool)
         rest[fold] = False
         return self.fit(rest.nonzero()[:, 0], C, CHOICE_STEPS)[1][fold]
+
+
+def root_mean_square(values: Tensor, pairs: Pairs) -> float:
+    """Return the root of the mean of squares over all pairs that values are of."""
+    squares, count = pairs.ranks.total(float(values.square().sum(dtype=torch.float64)), values.numel())
+    return math.sqrt(squares / max(count, 1))

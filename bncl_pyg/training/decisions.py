@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bncl_pyg.features import Pairs, reachable
 from bncl_pyg.nn import CollectiveProjection, decide
+from bncl_pyg.ranks import ALONE, Ranks
 
 DINKELBACH_STEPS, LEAST_GAIN = 30, 1e-6
 """Tolerances of `highest_f1`."""
@@ -54,7 +55,7 @@ class Decisions:
         probabilities = torch.sigmoid(logits)
         # Margin and logit differ by the slope and by about this much.
         shift = pairs.sums(logits - slope * margins) / pairs.counts.clamp_min(1)
-        enough = torch.logit(torch.tensor(highest_f1(probabilities) / 2).clamp(*PROBABILITY_BOUNDS))
+        enough = torch.logit(torch.tensor(highest_f1(probabilities, pairs.ranks) / 2).clamp(*PROBABILITY_BOUNDS))
         expected, given = pairs.sums(probabilities), pairs.sums((margins > 0).to(probabilities))
         for _ in range(TURNS):
             sizes = (given + expected).clamp_min(1e-6)
@@ -82,7 +83,8 @@ def match_prediction_count(
     wanted = float(reachable(prevalence * pairs.texts, pairs, exact.steps.least_reachable).sum())
 
     def count(projection: CollectiveProjection) -> float:
-        return float(decide(projection(logits, pairs), at_least_one=at_least_one).sum())
+        decisions = decide(projection(logits, pairs), at_least_one=at_least_one)
+        return pairs.ranks.total(float(decisions.sum()))[0]
 
     low, high, matched = 1.0, MOST_FACTOR, exact
     if count(exact) >= wanted:
@@ -102,17 +104,22 @@ def match_prediction_count(
     return matched
 
 
-def highest_f1(probabilities: Tensor) -> float:
+def highest_f1(probabilities: Tensor, ranks: Ranks = ALONE) -> float:
     """Return the highest F1 of all decisions together that probabilities let expect.
 
     It is reached by all decisions whose probability is above half of it: found by taking an F1 that is too low, then
     that of the decisions above half of it, which is higher, and so on until nothing changes (Dinkelbach's method).
+
+    Args:
+        probabilities: of the texts that this process holds.
+        ranks: who holds the others.
     """
-    expected, best = float(probabilities.sum(dtype=torch.float64)), 0.0
+    (expected,), best = ranks.total(float(probabilities.sum(dtype=torch.float64))), 0.0
     for _ in range(DINKELBACH_STEPS):
         decisions = probabilities > best / 2
-        right = float(probabilities[decisions].sum(dtype=torch.float64))
-        f1 = 2 * right / max(float(decisions.sum()) + expected, 1e-12)
+        own = float(probabilities[decisions].sum(dtype=torch.float64)), float(decisions.sum())
+        right, given = ranks.total(*own)
+        f1 = 2 * right / max(given + expected, 1e-12)
         if f1 <= best + LEAST_GAIN:
             break
         best = f1

@@ -191,7 +191,7 @@ class _Training:
             unsupervised = self._self_train(prevalence, cardinality)
             correction = self._correct(unsupervised, annotated)
             # What the model says of all texts is a better estimate than what few annotated texts could show.
-            every = np.full(len(counts), float(len(self.data.features)))
+            every = np.full(len(counts), float(self.data.pairs.texts))
             prevalence = estimate(every * _shares_of_all(self.data, correction, annotated), every)
         known = Priors.exact(cardinality, prevalence.double().numpy())
         return self._finished(known, unsupervised, correction)
@@ -260,5 +260,5 @@ def _shares_of_all(data: Prepared, correction: Correction, annotated: Annotated)
     # Of candidates alone, annotated texts have labels that are no pairs: they are counted beside the others.
     unknown = 0.0 if correction.known is None else 1 - correction.known
     probabilities[correction.rows] = probabilities[correction.rows] * unknown
-    shares = (data.pairs.sums(probabilities).double().numpy() + _counts(annotated)) / len(probabilities)
+    shares = (data.pairs.sums(probabilities).double().numpy() + _counts(annotated)) / data.pairs.texts
     return np.asarray(shares, dtype=np.float64)

@@ -72,12 +72,12 @@ class PriorEstimation:
                 " Every text is taken to have a label." if priors.at_least_one is None and cardinality >= 1 else "",
             )
         guess = self.unknown_prevalence(data.features, cardinality)
-        shares, stds = self._ranges(priors, guess, cardinality, len(data.features))
+        shares, stds = self._ranges(priors, guess, cardinality, data.pairs.texts)
         if (stds > 0).any():
             first = torch.from_numpy(shares).float()
             trained = self_training.fit(data, first, cardinality, at_least_one=priors.at_least_one)
             logits = trained.logits + data.pairs.broadcast_to_pairs(first.clamp_min(TINY).log())
-            shared = data.pairs.sums(competition_probabilities(logits, cardinality)) / len(data.features)
+            shared = data.pairs.sums(competition_probabilities(logits, cardinality)) / data.pairs.texts
             # Two estimates that err in other ways: their geometric mean.
             evidence = (np.log(np.maximum(shared.double().numpy(), TINY)) + np.log(np.maximum(guess, TINY))) / 2
             shares = _pulled(shares, stds, evidence, priors.words)

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
+from bncl_pyg.ranks import ALONE, Ranks
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.recipe import TrainingStep
 
@@ -73,6 +74,8 @@ def _shown(percentiles: Percentiles) -> str:
 class HeldOut:
     """What graphs are tried on: texts that training sees without their labels, or not at all.
 
+    Where several processes hold the texts, rows are counted over all of them, and each holds what is its own.
+
     Args:
         rest: the texts to train on.
         annotated: the annotated texts among them whose labels training sees.
@@ -99,31 +102,34 @@ class HeldOut:
             fewest: how many annotated texts are enough.
             seed: of the draw.
         """
-        everything, draw = np.arange(len(features)), np.random.default_rng(seed)
+        everything = np.arange(int(features.ranks.total(len(features))[0]))
+        draw = np.random.default_rng(seed)
         known = everything[:0] if annotated is None else np.unique(annotated.rows)
         others = np.setdiff1d(everything, known)
         if annotated is not None and len(known) > 1 and (len(known) >= fewest or not len(others)):
             rows = draw.choice(known, max(1, round(share * len(known))), replace=False)
             is_held = np.isin(annotated.rows, rows)
             held, kept = (annotated.drawn(np.flatnonzero(mask)) for mask in (is_held, ~is_held))
-            return cls(features, kept, features.rows(held.rows), held.labels, held.known)
+            _, own = held.held_by(features)
+            return cls(features, kept, features.rows(own.rows), own.labels, own.known)
         rows = np.sort(draw.choice(others, max(1, round(share * len(others))), replace=False))
         rest = np.setdiff1d(everything, rows)
         if annotated is not None:
             annotated = replace(annotated, rows=np.searchsorted(rest, annotated.rows))
-        return cls(features.rows(rest), annotated, features.rows(rows), None)
+        return cls(features.rows(features.held_rows(rest)), annotated, features.rows(features.held_rows(rows)), None)
 
 
-def micro_f1(truth: csr_array, decisions: Any, known: csr_array | None = None) -> float:
+def micro_f1(truth: csr_array, decisions: Any, known: csr_array | None = None, ranks: Ranks = ALONE) -> float:
     """Return the F1 of all decisions together (miF1); 0 where nothing is true or predicted.
 
     Args:
         truth: boolean, (texts, labels).
         decisions: boolean, (texts, labels), dense or sparse.
         known: which pairs are looked at, likewise; all, if not given.
+        ranks: who holds other texts.
     """
     predicted = csr_array(decisions, dtype=bool)
     if known is not None:
         predicted = csr_array(predicted.multiply(known))
-    count = predicted.nnz + truth.nnz
-    return 2 * predicted.multiply(truth).nnz / count if count else 0.0
+    count, right = ranks.total(predicted.nnz + truth.nnz, predicted.multiply(truth).nnz)
+    return 2 * right / count if count else 0.0

@@ -119,10 +119,11 @@ class PaperRecipe(TrainingNumbers):
         assert known.cardinality is not None
         keeper = None
         if checkpoint is not None:
-            keeper = Checkpoint(checkpoint, fingerprint(features, graph, known, annotated, self.config(), seed))
+            made_from = fingerprint(features, graph, known, annotated, self.config(), seed)
+            keeper = Checkpoint(checkpoint, made_from, features.ranks)
         offset = None
         if self.start == "cardinality":
-            offset = recalibrate(features.entailment, features.contradiction, known.cardinality)
+            offset = recalibrate(features.entailment, features.contradiction, known.cardinality, features.ranks)
         start = features if offset is None else shifted(features, offset)
         training = _Training(self, start, known, annotated, seed, Stages(keeper, progress))
         chosen, trainer = training.run(candidate_graphs(graph, self.percentiles))
@@ -256,8 +257,8 @@ class _Training:
 
     def run(self, candidates: list[GraphCandidate]) -> tuple[GraphCandidate, Trainer]:
         """Return the graph that was chosen, and what was trained with it on everything."""
-        chosen = candidates[0]
-        if len(candidates) > 1 and len(self.features) > 1:
+        chosen, (texts,) = candidates[0], self.features.ranks.total(len(self.features))
+        if len(candidates) > 1 and texts > 1:
             chosen = self._choose(candidates)
             logger.info("The label graph was chosen: %s.", chosen)
         return chosen, self._train(chosen, self.features, self.annotated)
@@ -274,7 +275,8 @@ class _Training:
                 if held.truth is None:
                     figure = {"loss": self._loss(model, trainer, held.texts)}
                 else:
-                    figure = {"miF1": micro_f1(held.truth, model.predict(held.texts).indicator(), held.known)}
+                    decisions = model.predict(held.texts).indicator()
+                    figure = {"miF1": micro_f1(held.truth, decisions, held.known, self.features.ranks)}
                 result = candidate.result(place, len(candidates), figure)
                 self.stages.end(result)
             figures.append(-result.figures["loss"] if held.truth is None else result.figures["miF1"])
@@ -283,12 +285,13 @@ class _Training:
     @torch.no_grad()
     def _loss(self, model: "PaperModel", trainer: Trainer, texts: Features) -> float:
         """Return the mean over batches of L1 + α₂ L2 + α₃ L3 of texts without labels."""
-        starts = range(0, len(texts), self.recipe.batch)
-        batches = [texts.rows(slice(first, first + self.recipe.batch)) for first in starts]
+        everything = np.arange(int(texts.ranks.total(len(texts))[0]))
         losses = []
-        for batch in batches:
-            pairs = pairs_of(batch.candidates, batch.entailment, len(batch.labels))
-            losses.append(float(trainer.loss.total(trainer.loss(*model.states(batch), pairs=pairs)[0])))
+        for start in range(0, len(everything), self.recipe.batch):
+            batch = texts.rows(texts.held_rows(everything[start : start + self.recipe.batch]))
+            pairs = pairs_of(batch.candidates, batch.entailment, len(batch.labels), texts.ranks)
+            states = model.states(batch) if len(batch) else (batch.entailment, batch.contradiction)
+            losses.append(float(trainer.loss.total(trainer.sum_parts(trainer.loss(*states, pairs=pairs)[0]))))
         return sum(losses) / len(losses)
 
     def _train(

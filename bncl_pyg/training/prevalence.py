@@ -38,9 +38,9 @@ def estimate_cardinality(features: Features, *, at_least_one: bool | None = None
         features: of unlabelled texts.
         at_least_one: whether every text has a label; `None` where nobody said so.
     """
-    counted = float(features.zero_shot().sum()) / max(len(features), 1)
+    counted, texts = features.ranks.total(float(features.zero_shot().sum()), len(features))
     least = LEAST_CARDINALITY if at_least_one is False else 1.0
-    return max(least, math.sqrt(counted))
+    return max(least, math.sqrt(counted / max(texts, 1)))
 
 
 def guess_prevalence(features: Features, cardinality: float, power: float, most: float) -> Shares:
@@ -56,9 +56,10 @@ def guess_prevalence(features: Features, cardinality: float, power: float, most:
         power: of the counts.
         most: no label is taken to be more common.
     """
-    pairs = pairs_of(features.candidates, features.entailment, len(features.labels))
+    pairs = pairs_of(features.candidates, features.entailment, len(features.labels), features.ranks)
     scores = log_odds(features.entailment, features.contradiction)
-    scores = scores.masked_fill(features.entailment + features.contradiction <= 0, float(scores.min()))
+    lowest = float(features.ranks.lowest(scores.min()))
+    scores = scores.masked_fill(features.entailment + features.contradiction <= 0, lowest)
     centred = scores - pairs.broadcast_to_pairs(pairs.sums(scores) / pairs.counts.clamp_min(1)) / 2
     # Half a text for every label: one that is nowhere among the best is rare, not impossible.
     counts = [_best_counts(values, max(cardinality, 1.0), pairs) + 0.5 for values in (features.entailment, centred)]

@@ -119,8 +119,8 @@ class TrainedModel:
             log=steps,
             annotated=_names_by_id(annotated, features),
             not_labels=_absent_by_id(annotated, features),
-            n_texts=len(features),
-            texts_digest=digest(features.ids),
+            n_texts=len(features.corpus_ids),
+            texts_digest=digest(features.corpus_ids),
             scorer_config=features.scorer,
             candidates=None if features.candidates is None else features.candidates.shape[1],
             label_tensors=features.label_tensors,
@@ -255,7 +255,7 @@ def _names_by_id(annotated: Annotated | None, features: Features) -> dict[str, t
         return {}
     columns = (annotated.labels[[row]].indices for row in range(len(annotated)))
     names = (tuple(features.labels.names[column] for column in sorted(row)) for row in columns)
-    return dict(zip((features.ids[row] for row in annotated.rows), names, strict=True))
+    return dict(zip((features.corpus_ids[row] for row in annotated.rows), names, strict=True))
 
 
 def _absent_by_id(annotated: Annotated | None, features: Features) -> dict[str, tuple[str, ...]]:
@@ -265,5 +265,5 @@ def _absent_by_id(annotated: Annotated | None, features: Features) -> dict[str, 
     absent: dict[str, tuple[str, ...]] = {}
     for place in np.flatnonzero(~annotated.is_whole).tolist():
         columns = np.setdiff1d(annotated.known_of(place), annotated.labels[[place]].indices)
-        absent[features.ids[annotated.rows[place]]] = tuple(features.labels.names[column] for column in columns)
+        absent[features.corpus_ids[annotated.rows[place]]] = tuple(features.labels.names[column] for column in columns)
     return absent

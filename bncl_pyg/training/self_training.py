@@ -93,13 +93,14 @@ class SelfTraining:
 
     def prepare(self, features: Features, graph: "SignedLabelGraph") -> Prepared:
         """Standardise the scores, and find the inputs of the texts."""
-        if len(features) < 2:
+        ranks = features.ranks
+        pairs = pairs_of(features.candidates, features.entailment, len(features.labels), ranks)
+        if pairs.texts < 2:
             raise InputError("Self-training needs at least 2 training texts.")
-        pairs = pairs_of(features.candidates, features.entailment, len(features.labels))
         standardizer = ScoreStandardizer.fit(features.entailment, features.contradiction, pairs)
         vectors = features.vectors if "vectors" in self.parts else None
         words = features.words if "words" in self.parts else None
-        lsa = None if words is None else LSA.fit(words, self.lsa_rank)
+        lsa = None if words is None else LSA.fit(words, self.lsa_rank, ranks)
         text_inputs = TextInputs(lsa, self.lsa_weight, uses_vectors=vectors is not None)
         inputs = text_inputs(vectors, words, features.entailment)
         edges, are_friends = graph.message_edges()
@@ -111,8 +112,8 @@ class SelfTraining:
             standardizer(features.entailment, features.contradiction, pairs),
             text_inputs,
             inputs,
-            PCAInputs.fit(inputs),
-            self.text_C / (len(features) + inputs.shape[1]),
+            PCAInputs.fit(inputs, ranks),
+            self.text_C / (pairs.texts + inputs.shape[1]),
             LabelSmoothing(edges, are_friends, len(features.labels)) if uses_graph else None,
         )
 
@@ -156,6 +157,6 @@ class SelfTraining:
             tensors["text_intercepts"] = -tensors["text_weights"].T @ data.pca_inputs.centre
             logits = unsupervised_logits(data.scores, data.inputs, tensors, pairs)
             projection, probabilities = project(logits)
-            change = float((probabilities - pseudo_labels).abs().sum() / len(probabilities))
+            change = float(pairs.ranks.sum((probabilities - pseudo_labels).abs().sum()) / pairs.texts)
             pseudo_labels = probabilities
         return SelfTrained(tensors, projection, logits, change)

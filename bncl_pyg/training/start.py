@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from bncl_pyg.features import Features
+from bncl_pyg.ranks import ALONE, Ranks
 
 FLOOR = 1e-7
 """A tolerance: the smallest score whose logarithm is taken; a stored score can be exactly 0."""
@@ -24,7 +25,7 @@ MARGIN = 1.0
 """How far beyond the last pair the cut lies where all pairs, or none, are wanted; any number above 0 does."""
 
 
-def recalibrate(entailment: Tensor, contradiction: Tensor, cardinality: float) -> float:
+def recalibrate(entailment: Tensor, contradiction: Tensor, cardinality: float, ranks: Ranks = ALONE) -> float:
     """Return the offset on log(q / q̄) with which the zero-shot start predicts κ labels a text.
 
     The cut lies in the middle between the last pair that is predicted and the first that is not. Pairs with the same
@@ -34,19 +35,43 @@ def recalibrate(entailment: Tensor, contradiction: Tensor, cardinality: float) -
         entailment: q of the training texts, (texts, labels), or of their candidates: then only these count.
         contradiction: q̄, likewise.
         cardinality: κ.
+        ranks: who holds the other texts.
     """
     values = log_odds(entailment, contradiction).flatten()
-    wanted = min(round(cardinality * len(entailment)), len(values))
+    texts, count = (int(number) for number in ranks.total(len(entailment), len(values)))
+    wanted = min(round(cardinality * texts), count)
     if not wanted:
-        return -(float(values.max()) + MARGIN) if len(values) else 0.0
-    last = values.kthvalue(len(values) - wanted + 1).values
+        return -(_highest(values, ranks) + MARGIN) if count else 0.0
+    last = _kth_highest(values, wanted, ranks)
     above, below = values[values > last], values[values < last]
-    with_last = len(values) - len(below)
-    if with_last - wanted <= wanted - len(above):
-        beyond = below.max() if len(below) else last - MARGIN
+    with_last, without = (int(number) for number in ranks.total(len(values) - len(below), len(above)))
+    if with_last - wanted <= wanted - without:
+        beyond = _highest(below, ranks) if with_last < count else last - MARGIN
     else:
-        beyond = above.min() if len(above) else last + MARGIN
-    return -(float(last) + float(beyond)) / 2
+        beyond = -_highest(-above, ranks) if without else last + MARGIN
+    return -(last + beyond) / 2
+
+
+def _highest(values: Tensor, ranks: Ranks) -> float:
+    """Return the highest of all processes' values."""
+    own = values.max() if len(values) else values.new_tensor(-torch.inf)
+    return -float(ranks.lowest(-own))
+
+
+def _kth_highest(values: Tensor, place: int, ranks: Ranks) -> float:
+    """Return the value of which so many, itself among them, are at least as high; no process sees another's values.
+
+    Bisection over float32 numbers by their bits, whose order is theirs: exact after as many steps as there are bits.
+    """
+    bits = values.view(torch.int32)
+    # The order of negative numbers is the reverse of that of their bits.
+    order = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    low, high = -(2**31), 2**31 - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        enough = ranks.total(int((order >= middle).sum()))[0] >= place
+        low, high = (middle, high) if enough else (low, middle - 1)
+    return float(torch.tensor(low if low >= 0 else low ^ 0x7FFFFFFF, dtype=torch.int32).view(torch.float32))
 
 
 def shifted(features: Features, offset: float) -> Features:

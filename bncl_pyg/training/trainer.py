@@ -12,6 +12,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.features import Candidates, Features, Pairs, pairs_of, reachable
 from bncl_pyg.nn import CollectiveLoss, choose_sharpness
 from bncl_pyg.priors import Priors
+from bncl_pyg.ranks import GRADIENTS, LABEL_SUMS
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.denormals import without_denormals
 from bncl_pyg.training.recipe import Progress, TrainingStep
@@ -109,22 +110,26 @@ class Trainer:
         numbers: TrainingNumbers,
         seed: int = 0,
     ) -> None:
-        if not len(features):
-            raise InputError("Training needs at least 1 text.")
         assert priors.cardinality is not None
         self.model, self.numbers, self.seed = model, numbers, seed
         self.entailment, self.contradiction = features.entailment, features.contradiction
-        self.pairs = pairs_of(features.candidates, features.entailment, len(features.labels))
+        self.ranks = features.ranks
+        self.pairs = pairs_of(features.candidates, features.entailment, len(features.labels), self.ranks)
+        if not self.pairs.texts:
+            raise InputError("Training needs at least 1 text.")
+        self._first, self._last = self.ranks.span(len(features))
         self.annotated = torch.zeros(0, dtype=torch.int64) if annotated is None else torch.from_numpy(annotated.rows)
-        self._known = None if annotated is None else annotated.known
+        self._known: csr_array | None = None
         self._truth: csr_array | Tensor | None = None
+        # For each text that this process holds its row in the annotations, or -1.
+        self._truth_row = torch.full((len(features),), -1)
         if annotated is not None:
+            _, own = annotated.held_by(features)
             # Of candidates alone truth is picked batch by batch; else it is a matrix like the scores.
             is_sparse = isinstance(self.pairs, Candidates)
-            self._truth = annotated.labels if is_sparse else torch.from_numpy(annotated.labels.toarray())
-        # For each text its row in the annotations, or -1.
-        self._truth_row = torch.full((len(features),), -1)
-        self._truth_row[self.annotated] = torch.arange(len(self.annotated))
+            self._truth = own.labels if is_sparse else torch.from_numpy(own.labels.toarray())
+            self._known = own.known
+            self._truth_row[torch.from_numpy(own.rows)] = torch.arange(len(own))
         labels = len(features.labels)
         self.loss = CollectiveLoss(
             priors.cardinality / (labels if numbers.cardinality_per_cell else 1),
@@ -158,14 +163,16 @@ class Trainer:
         rate = numbers.learning_rate * numbers.decay ** ((epoch - 1) // numbers.decay_every)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        sums = torch.zeros(5, dtype=torch.float64)
+        sums, before = torch.zeros(5, dtype=torch.float64), self.ranks.traffic.total
         with self._threads, without_denormals():
             corpus = self.corpus_indicators() if numbers.prevalence_over == "corpus" else None
             for steps, rows in enumerate(self._batches(epoch), start=1):
                 with self._threads.trying(steps):
                     sums += self.train_step(rows, corpus)
-        losses = dict(zip(LOSSES, (sums / steps).tolist(), strict=True))
-        return TrainingStep(epoch, numbers.epochs, EPOCH, {**losses, "learning_rate": rate})
+        figures = {**dict(zip(LOSSES, (sums / steps).tolist(), strict=True)), "learning_rate": rate}
+        if self.ranks.size > 1:
+            figures["bytes_a_step"] = (self.ranks.traffic.total - before) / steps
+        return TrainingStep(epoch, numbers.epochs, EPOCH, figures)
 
     def state(self) -> dict[str, Tensor]:
         """Return weights and optimizer, for a checkpoint."""
@@ -188,28 +195,66 @@ class Trainer:
         self.log = list(log)
 
     def train_step(self, rows: Tensor, corpus: "Indicators | None") -> Tensor:
-        """Train on the texts of these rows and return the loss and its four parts, (5,)."""
-        pairs = self.pairs.rows(rows)
+        """Train on the texts of these rows and return the loss and its four parts, (5,).
+
+        Rows are counted over all processes, and given to all: each takes those that it holds.
+        """
+        texts, rows = len(rows), self._held(rows)
+        pairs = self.pairs.rows(rows, texts)
         given = self._given(rows, pairs, corpus)
-        if isinstance(self.pairs, Candidates) or not self.model.is_fused or given.known is not None:
-            total, parts, predicted = self._backward(rows, given)
+        if not len(rows):
+            parts, predicted = self._no_backward(rows, given)
+        elif isinstance(self.pairs, Candidates) or not self.model.is_fused or given.known is not None:
+            parts, predicted = self._backward(rows, given)
         else:
-            total, parts, predicted = self._backward_on_tape(rows, given)
+            parts, predicted = self._backward_on_tape(rows, given)
+        parts = self._sum_gradients(parts)
         self.optimizer.step()
         if corpus is not None:
             corpus.add(rows, predicted, pairs)
-        return torch.cat([total[None], parts])
+        return torch.cat([self.loss.total(parts)[None], parts])
 
-    def _backward(self, rows: Tensor, given: "Given") -> tuple[Tensor, Tensor, Tensor]:
-        """Set the weights' gradients; return the loss, its parts, and s of these texts' pairs."""
-        parts, predicted = self.loss(*self._states(rows), **given._asdict())
-        total = self.loss.total(parts)
+    def sum_parts(self, parts: Tensor) -> Tensor:
+        """Return the parts of the loss over all processes, (4,); L2 is of all in each of them."""
+        return self.ranks.sum(self._own_parts(parts))
+
+    def _own_parts(self, parts: Tensor) -> Tensor:
+        return parts if not self.ranks.rank else parts * parts.new_tensor([1.0, 0.0, 1.0, 1.0])
+
+    def _sum_gradients(self, parts: Tensor) -> Tensor:
+        """Sum the weights' gradients over all processes, and return the sum of the parts of the loss."""
+        if self.ranks.size == 1:
+            return parts
+        gradients = [torch.zeros_like(weight) if weight.grad is None else weight.grad for weight in self.weights]
+        sizes = [len(parts), *(gradient.numel() for gradient in gradients)]
+        flat = torch.cat([self._own_parts(parts), *(gradient.flatten() for gradient in gradients)])
+        parts, *summed = self.ranks.sum(flat, GRADIENTS).split(sizes)
+        for weight, gradient in zip(self.weights, summed, strict=True):
+            weight.grad = gradient.view_as(weight)
+        return parts
+
+    def _held(self, rows: Tensor) -> Tensor:
+        """Return those of the rows, counted over all processes, that this one holds, counted over its own."""
+        if self.ranks.size == 1:
+            return rows
+        return rows[(rows >= self._first) & (rows < self._last)] - self._first
+
+    def _no_backward(self, rows: Tensor, given: "Given") -> tuple[Tensor, Tensor]:
+        """Take part in the sums of a batch that other processes hold."""
         for weight in self.weights:
             weight.grad = None
-        total.backward()
-        return total.detach(), parts.detach(), predicted.detach()
+        parts, predicted = self.loss(self.entailment[rows], self.contradiction[rows], **given._asdict())
+        return parts, predicted
 
-    def _backward_on_tape(self, rows: Tensor, given: "Given") -> tuple[Tensor, Tensor, Tensor]:
+    def _backward(self, rows: Tensor, given: "Given") -> tuple[Tensor, Tensor]:
+        """Set the weights' gradients; return the parts of the loss, and s of these texts' pairs."""
+        parts, predicted = self.loss(*self._states(rows), **given._asdict())
+        for weight in self.weights:
+            weight.grad = None
+        self.loss.total(parts).backward()
+        return parts.detach(), predicted.detach()
+
+    def _backward_on_tape(self, rows: Tensor, given: "Given") -> tuple[Tensor, Tensor]:
         """Do the same without torch's autograd, whose bookkeeping would be a third of a small step."""
         scores = self.entailment.index_select(0, rows), self.contradiction.index_select(0, rows)
         states, tape = self.model.on_tape(*scores)
@@ -219,11 +264,11 @@ class Trainer:
         _, of_weights = tape.gradients(of_states, wants_states=False)
         for weight, gradient in zip(self.weights, of_weights, strict=True):
             weight.grad = gradient
-        return self.loss.total(parts), parts, predicted
+        return parts, predicted
 
     def _given(self, rows: Tensor, pairs: Pairs, corpus: "Indicators | None") -> "Given":
         """Return what the loss is given beside the states of these texts."""
-        others, texts = (None, None) if corpus is None else (corpus.without(rows, pairs), len(self.entailment))
+        others, texts = (None, None) if corpus is None else (corpus.without(rows, pairs), self.pairs.texts)
         if self._truth is None:
             return Given(None, None, others, texts, pairs)
         of_rows = self._truth_row[rows]
@@ -250,7 +295,8 @@ class Trainer:
         return states
 
     def _batches(self, epoch: int) -> Iterator[Tensor]:
-        everything = torch.arange(len(self.entailment))
+        """Yield the rows of each batch, counted over all processes and the same in each of them."""
+        everything = torch.arange(self.pairs.texts)
         groups = [everything]
         if self.numbers.separate_annotated:
             rest = torch.ones(len(everything), dtype=torch.bool)
@@ -268,18 +314,23 @@ class Trainer:
         # A batch of texts with candidates works on few labels, many texts on many.
         size = self.numbers.batch if isinstance(self.pairs, Candidates) else 512
         latest, counts = torch.empty_like(self.entailment), torch.zeros(self.pairs.labels, dtype=torch.float64)
-        for rows in torch.arange(len(latest)).split(size):
+        candidates = self.pairs.candidates if isinstance(self.pairs, Candidates) else None
+        # The sums of this process alone: how many parts there are depends on how many texts it holds.
+        own = pairs_of(candidates, self.entailment, self.pairs.labels)
+        for rows in torch.arange(len(latest)).split(size) if len(latest) else ():
             latest[rows[0] : rows[-1] + 1] = indicators = self.loss.indicator(*self._states(rows))
-            counts += self.pairs.rows(rows).sums(indicators)
+            counts += own.rows(rows).sums(indicators)
+        counts = self.ranks.sum(counts, LABEL_SUMS)
         return Indicators(latest, counts, is_revisited=len(torch.unique(self.annotated)) < len(self.annotated))
 
     def _sharpness(self) -> float:
         if self.numbers.sharpness != "auto":
             return self.numbers.sharpness
-        rows = torch.randperm(len(self.entailment), generator=torch.Generator().manual_seed(self.seed))
-        sample = rows[: self.numbers.sharpness_texts]
+        rows = torch.randperm(self.pairs.texts, generator=torch.Generator().manual_seed(self.seed))
+        own = self._held(rows[: self.numbers.sharpness_texts])
+        sample = self.ranks.gather(self.entailment[own]), self.ranks.gather(self.contradiction[own])
         try:
-            return choose_sharpness(self.entailment[sample], self.contradiction[sample])
+            return choose_sharpness(*sample)
         except ValueError as error:
             raise InputError(f"The sharpness cannot be chosen: {error} Give a number instead of 'auto'.") from None
 
