@@ -18,19 +18,19 @@ import typer
 from benchmarks.cuts import DATASETS, USUAL_TEXTS, figures_of, read_cut
 from benchmarks.results import FOLDER, footer, markdown_table
 from benchmarks.runs import CORES, Workers, measure, open_results
-from bncl_pyg.graph import build_graph
+from bncl_pyg.graph import default_graph
 from bncl_pyg.persistence import write_bytes
 from bncl_pyg.priors import Priors
 from bncl_pyg.training import DefaultRecipe
 
-NAME = "choices"
+NAME, NEIGHBOURS = "choices", "neighbours"
 NUMBERS: dict[str, tuple[float, ...]] = {
     "slope": (2.5, 3.0, 3.5),
     "competition": (0.6, 0.75, 0.9),
     "rounds": (2, 3, 4),
     "text_C": (600.0, 900.0, 1350.0),
-    "lsa_rank": (200, 400, 600),
     "lsa_weight": (1.5, 2.0, 2.5),
+    NEIGHBOURS: (3, 5, 10),
     "graph_texts": (0.0, 5.0, 10.0, 20.0, 1000.0),
     "logit_std": (1.0, 1.25, 1.5),
     "macro_weight": (2.0, 5.0, 10.0),
@@ -86,7 +86,9 @@ def jobs(dataset: str) -> Iterator[Job]:
 
 
 def shipped(number: str) -> float:
-    """Return the value that the recipe has."""
+    """Return the value that the recipe, or the default graph, has."""
+    if number == NEIGHBOURS:
+        return 5
     value: float = getattr(getattr(DefaultRecipe(), STEPS.get(number, "self_training")), number)
     return value
 
@@ -99,14 +101,15 @@ def perform(data: Path, stores: Path, job: Job) -> dict[str, Any]:
         recipe = replace(recipe, aim="prevalence")
     elif job.what == "graph_texts" and not job.value:
         recipe = replace(recipe, self_training=replace(recipe.self_training, parts=("vectors", "words")))
-    elif job.what in NUMBERS:
+    elif job.what in NUMBERS and job.what != NEIGHBOURS:
         step, value = STEPS.get(job.what, "self_training"), type(shipped(job.what))(job.value)
         changed: dict[str, Any] = {step: replace(getattr(recipe, step), **{job.what: value})}
         recipe = replace(recipe, **changed)
         if job.what == UNKNOWN:
             priors = Priors.nothing(len(cut.train.labels))
     began = time.perf_counter()
-    model = recipe.fit(cut.train, build_graph(cut.train.labels), priors)
+    neighbours = int(job.value if job.what == NEIGHBOURS else shipped(NEIGHBOURS))
+    model = recipe.fit(cut.train, default_graph(cut.train.labels, neighbours=neighbours), priors)
     seconds = time.perf_counter() - began
     return {**figures_of(cut, model.predict(cut.held_out)), "seconds": round(seconds, 1)}
 
@@ -117,8 +120,8 @@ def as_markdown(content: dict[str, Any]) -> str:
         "# The default recipe's numbers and their neighbours, on training texts\n",
         f"Scorer `strong`. A fifth of each training split is held out, of the rest up to {USUAL_TEXTS} texts are "
         "trained on, without annotation; no test text was read. With known priors, one number changed at a time; "
-        "`graph_texts` 0 is without the label graph, 1000 lets all labels listen to it alike. `guess_power`: nothing "
-        "is known.\n",
+        "`neighbours` is of the default label graph; `graph_texts` 0 is without it, 1000 lets all labels listen to it "
+        "alike. `guess_power`: nothing is known.\n",
     ]
     for name in DATASETS:
         rows = [

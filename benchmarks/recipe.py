@@ -60,14 +60,24 @@ GRAPHS = (
     "signs ignored",
     "1 hop",
     "all hops",
-    "nearest 5",
+    "nearest 10",
     "nearest 20",
     "percentiles 1/99",
+    "percentiles 5/95",
     "percentiles 10/90",
     "from the corpus",
     "parents",
 )
-SPARSE_GRAPHS = ("without", "as it is", "friends alone", "signs ignored", "1 hop", "nearest 5", "nearest 20", "parents")
+SPARSE_GRAPHS = (
+    "without",
+    "as it is",
+    "friends alone",
+    "signs ignored",
+    "1 hop",
+    "nearest 10",
+    "nearest 20",
+    "parents",
+)
 """Where labels are so many that no matrix of all pairs can be made."""
 LEFT_OUT = {"parents": ("stackex-cooking", "goemotions"), "nearest 20": ("goemotions",)}
 """Where no such edges are given, or where 28 labels are too few."""
@@ -341,7 +351,8 @@ TEXTS = {
     "start's.\n",
     "graph": f"{USUALLY} κ and λ known. wordnet-hypernyms: scorer `light`, 100 candidates a text, up to 30,000 texts. "
     "Labels' weights are tied along the graph by rarity (see docs/default-recipe.md). *as it is*: the default graph, "
-    "two hops. *all hops*: the sum of all balanced walks. *from the corpus*: friends score alike over the texts. "
+    "each label's 5 nearest and farthest, two hops. *all hops*: the sum of all balanced walks. *from the corpus*: "
+    "friends score alike over the texts. "
     "*parents*: edges that are given, of hypernyms, or among labels of the same facet (debtags) or group (Reuters). "
     "Differences from *without*, in points.\n",
 }

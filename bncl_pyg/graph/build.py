@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 PERCENTILES = (5.0, 95.0)
 FEWEST_LABELS = 3
 """With fewer labels there is at most one pair, and nothing to compare it with."""
-FEW_LABELS, NEIGHBOURS = 2_000, 10
-"""Without further options: up to so many labels the paper's percentiles, beyond so many neighbours at every hop."""
+FEW_LABELS, NEIGHBOURS = 2_000, 5
+"""Without further options: up to so many labels the graph keeps their vectors, beyond as many neighbours at every hop;
+and with how many nearest and farthest labels each is joined (benchmarks/results/recipe-graph.md)."""
 MEMORY = 8.0
 """The memory budget in GB where none is given; it changes no result."""
 _NAMES_SHOWN = 20
@@ -151,8 +152,9 @@ def default_graph(
     Args:
         labels: the nodes: a list of names, {name: description}, or a `LabelSet`; with fewer than 3 there are no edges.
         embeddings: as for `build_graph`.
-        few_labels: up to so many labels it is the paper's graph, by percentiles.
-        neighbours: beyond, each label is joined with so many nearest and farthest, and keeps as many at every hop.
+        few_labels: up to so many labels it keeps the label vectors, so that percentiles can still be chosen; beyond,
+            each label keeps at every hop as many neighbours as it is joined with.
+        neighbours: each label is joined with so many nearest and farthest, or fewer where labels are few.
     """
     labels = LabelSet.of(labels)
     if len(labels) < FEWEST_LABELS:
@@ -164,7 +166,9 @@ def default_graph(
         return build_graph(labels, embeddings, neighbours=neighbours, max_neighbours=neighbours)
     if not isinstance(embeddings, LabelVectors):
         embeddings = embed_labels(labels, embeddings or EMBEDDED)
-    graph = build_graph(labels, embeddings)
+    # A label's nearest are never its farthest.
+    most = (int(np.count_nonzero(embeddings.known)) - 1) // 2
+    graph = build_graph(labels, embeddings, neighbours=max(min(neighbours, most), 1))
     graph.label_vectors = embeddings
     return graph
 

@@ -1,5 +1,6 @@
 """The default recipe: rival full supervision without annotated texts, and never lose to them where they are.
 
+0. `sampling.py`: where there are very many texts, some of them.
 1. `self_training.py`: z-scores, the collective projection, the text, the label graph; no annotated text is needed.
 2. `estimation.py`, `prevalence.py`: κ and λ where they are not known in numbers, from unlabelled and annotated texts.
 3. `correction.py`: what annotated texts teach.
@@ -39,6 +40,7 @@ from bncl_pyg.training.prevalence import (
     rescale_to_sum,
 )
 from bncl_pyg.training.recipe import Progress, TrainingStep
+from bncl_pyg.training.sampling import sampled
 from bncl_pyg.training.self_training import Prepared, SelfTrained, SelfTraining
 
 if TYPE_CHECKING:
@@ -98,6 +100,7 @@ class DefaultRecipe:
         checkpoint: Path | None = None,  # noqa: ARG002 (part of `Recipe`)
     ) -> DefaultModel:
         """Train; see `Recipe`. The same inputs and seed give the same model."""
+        features, annotated = sampled(features, annotated, seed)
         data = self.self_training.prepare(features, graph)
         if features.vectors is None and features.words is None:
             log.warning(

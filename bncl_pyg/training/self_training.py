@@ -77,7 +77,6 @@ class SelfTraining:
         rounds: how often the text is fitted to the pseudo-labels; 0 leaves the scores.
         text_C: C of the regression on the text, times the number of texts and of inputs: the errors of pseudo-labels do
             not average out over more texts, so that the penalty must grow with them.
-        lsa_rank: into how many dimensions the words are pressed.
         lsa_weight: of the words beside the encoder's vector, which has length 1.
         graph_texts: how many texts of its own the label graph is worth to a label; see `LabelSmoothing`.
     """
@@ -87,7 +86,6 @@ class SelfTraining:
     competition: float = 0.75
     rounds: int = 3
     text_C: float = 900.0
-    lsa_rank: int = 400
     lsa_weight: float = 2.0
     graph_texts: float = 10.0
 
@@ -100,7 +98,7 @@ class SelfTraining:
         standardizer = ScoreStandardizer.fit(features.entailment, features.contradiction, pairs)
         vectors = features.vectors if "vectors" in self.parts else None
         words = features.words if "words" in self.parts else None
-        lsa = None if words is None else LSA.fit(words, self.lsa_rank, ranks)
+        lsa = None if words is None else LSA.fit(words, ranks=ranks)
         text_inputs = TextInputs(lsa, self.lsa_weight, uses_vectors=vectors is not None)
         inputs = text_inputs(vectors, words, features.entailment)
         edges, are_friends = graph.message_edges()

@@ -5,7 +5,14 @@ import pytest
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.graph import LabelVectors, build_graph, default_graph, embed_labels
+from bncl_pyg.graph import (
+    LabelVectors,
+    build_graph,
+    default_graph,
+    embed_labels,
+    has_open_percentiles,
+    with_percentiles,
+)
 
 
 def labels_of(count: int) -> LabelSet:
@@ -102,7 +109,10 @@ NAMES = ["gold", "silver", "wheat", "corn", "oil", "gas", "ship", "money"]
 
 
 def test_the_graph_where_none_is_given() -> None:
-    assert default_graph(NAMES).provenance["percentiles"] == [5, 95]
+    graph = default_graph(NAMES)
+    assert graph.provenance["neighbours"] == 3, "8 labels cannot have 5 nearest and 5 farthest others"
+    assert has_open_percentiles(graph)
+    assert not with_percentiles(graph, (5, 95)).provenance.get("neighbours")
     graph = default_graph(NAMES, few_labels=7, neighbours=2)
     assert (graph.provenance["neighbours"], graph.provenance["max_neighbours"], len(graph.pruned)) == (2, 2, 2)
 

@@ -147,12 +147,12 @@ def test_a_graph_read_from_a_folder_is_used_as_it_is(
     open_graph.save(tmp_path / "graph")
     graph = SignedLabelGraph.load(tmp_path / "graph")
     assert not has_open_percentiles(graph)
-    assert fit(replace(QUICK, epochs=1), world, graph)[0].percentiles is None
+    assert fit(replace(QUICK, epochs=1), world, graph)[0].percentiles == (5, 95)
 
 
 def test_each_recipe_has_its_percentiles(world: World, open_graph: SignedLabelGraph) -> None:
     assert PAPER.percentiles == ((5, 95), (10, 90), (30, 70))
-    assert fit(replace(PAPER_LITERAL, epochs=1), world, open_graph)[0].percentiles is None
+    assert fit(replace(PAPER_LITERAL, epochs=1), world, open_graph)[0].percentiles == (5, 95)
     reference, steps = fit(replace(REFERENCE, epochs=1), world, open_graph)
     assert reference.percentiles == (10, 90)
     assert [step.what for step in steps] == ["epoch"]

@@ -85,7 +85,7 @@ def test_the_literal_paper_and_the_reference_are_what_they_were(
 def test_the_paper_is_the_literal_one_but_for_four_choices() -> None:
     changed = {"annotation": "sharpened", "prevalence_over": "batch", "start": "cardinality"}
     assert replace(PAPER_LITERAL, name="paper", percentiles=PAPER.percentiles, **changed) == PAPER  # type: ignore[arg-type]
-    assert PAPER_LITERAL.percentiles == ()
+    assert PAPER_LITERAL.percentiles == ((5, 95),)
 
 
 @pytest.mark.parametrize("with_annotated", [False, True])

@@ -89,7 +89,6 @@ def test_what_a_recipe_leaves_out_is_not_looked_at(world: World) -> None:
     assert bare.inputs.shape == (900, 0)
     assert bare.smoothing is bare.features.vectors is bare.features.words is None
     assert SelfTraining(parts=("vectors",)).prepare(world.train, world.graph).inputs.shape == (900, 24)
-    assert SelfTraining(parts=("words",), lsa_rank=10).prepare(world.train, world.graph).inputs.shape == (900, 10)
 
 
 def test_one_text_is_too_few(world: World) -> None:
@@ -110,7 +109,6 @@ def usual(world: World) -> DefaultModel:
         {"graph_texts": 100.0},
         {"competition": 0.2},
         {"text_C": 50.0},
-        {"lsa_rank": 5},
         {"lsa_weight": 0.5},
     ],
     ids=lambda changes: next(iter(changes)),
