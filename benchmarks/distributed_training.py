@@ -28,7 +28,7 @@ from bncl_pyg.distributed import TrainingJob
 from bncl_pyg.features import Features, word_counts, write_features
 from bncl_pyg.persistence import write_json
 from bncl_pyg.priors import Priors
-from bncl_pyg.ranks import process_group
+from bncl_pyg.ranks import ALONE, Ranks, process_group
 from bncl_pyg.training import find_recipe
 
 ASKED = 1.5
@@ -107,7 +107,8 @@ def train_as_rank(store: Path, recipe: str, epochs: int, told: Path) -> None:
     labels = LabelSet.read(store / "labels.jsonl")
     priors = Priors.exact(1.5, np.full(len(labels), 1.5 / len(labels)))
     job = TrainingJob(store, store.with_name("model"), find_recipe(recipe, **options), priors, fresh=True)
-    with process_group() as ranks:
+    with process_group() as every:
+        ranks: Ranks = every if every.size > 1 else ALONE
         # Reading, and what is imported when it is first used, are done once before.
         small = replace(job, out=store.with_name("first"), overwrite=True)
         small.run(ranks)
@@ -125,7 +126,7 @@ def ratio(runs: list[dict[str, Any]], recipe: str) -> float:
         median(run["seconds"] for run in runs if (run["recipe"], run["processes"]) == (recipe, count))
         for count in (1, 2)
     )
-    return round(one / two, 2)
+    return round(float(one) / float(two), 2)
 
 
 def as_markdown(content: dict[str, Any]) -> str:

@@ -29,8 +29,9 @@ def train_on_ray(job: TrainingJob, options: RayOptions | None = None) -> tuple[B
         workers, _ = resources(options)
         # What Ray writes down of a run; the model and the checkpoint are where the job says.
         notes = job.out.parent.resolve() / f".{job.out.name}.ray"
+        train: Any = _train  # Ray's types do not know yet that it may return something
         trainer = TorchTrainer(
-            _train,
+            train,
             train_loop_config={"job": job},
             scaling_config=ScalingConfig(num_workers=workers, resources_per_worker={"CPU": 1}),
             torch_config=TorchConfig(backend="gloo", timeout_s=int(TIMEOUT)),
@@ -40,7 +41,8 @@ def train_on_ray(job: TrainingJob, options: RayOptions | None = None) -> tuple[B
         )
         try:
             # What the first worker returned.
-            told: dict[str, Any] = trainer.fit().return_value
+            result: Any = trainer.fit()
+            told: dict[str, Any] = result.return_value
         finally:
             shutil.rmtree(notes, ignore_errors=True)
     if error := told.pop("error"):
