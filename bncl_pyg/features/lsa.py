@@ -104,7 +104,8 @@ def _main_axes(texts: csr_array, rank: int, ranks: Ranks) -> Tensor:
 
 def _lower_factor(matrix: Tensor) -> Tensor:
     """Return PL of the decomposition PLU, a well-conditioned basis of the columns' space, sooner than QR does."""
-    factors, pivots = torch.linalg.lu_factor(matrix)
+    # Texts that are alike span fewer axes than are looked for: L is there all the same.
+    factors, pivots, _ = torch.linalg.lu_factor_ex(matrix)
     order = list(range(len(matrix)))
     for place, other in enumerate((pivots - 1).tolist()):
         order[place], order[other] = order[other], order[place]

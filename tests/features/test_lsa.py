@@ -61,6 +61,13 @@ def test_too_few_words_for_axes() -> None:
     assert not lsa(csr_array((2, 3), dtype=np.float32)).any()
 
 
+def test_texts_that_are_all_alike_have_axes_too() -> None:
+    lsa = fitted(counts_of(*["gold rose"] * 9, *["oil fell"] * 9))
+    assert lsa.components.isfinite().all()
+    gram = lsa(counts_of(*["gold rose"] * 9, *["oil fell"] * 9))
+    assert torch.allclose((gram @ gram.T)[0, [1, 9]], torch.tensor([1.0, 0.0]), atol=1e-2)
+
+
 def test_training_sees_what_a_saved_model_will_see() -> None:
     """Axes are saved in half precision, and rounded to it when they are found."""
     components = fitted(counts_of(*GRAIN_AND_GOLD)).components
