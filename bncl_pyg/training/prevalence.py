@@ -87,7 +87,7 @@ def competition_probabilities(logits: Tensor, cardinality: float) -> Tensor:
 def posterior_prevalence(counts: Shares, texts: Shares, guess: Shares, std: float) -> Shares:
     r"""Return λ after so many of so many annotated texts had each label; (labels,).
 
-    The posterior mean of log λ, where that is normal around log of the guess and counts are Poisson around n λ:
+    The posterior mean, where log λ is normal around log of the guess and counts are Poisson around n λ:
 
     .. math:: p(λ \mid c) ∝ λ^c e^{-n λ} \exp(-(\log λ - \log g)^2 / 2 σ^2)
 
@@ -100,7 +100,7 @@ def posterior_prevalence(counts: Shares, texts: Shares, guess: Shares, std: floa
         std: σ, how far the guess may be off, in logarithms.
     """
     logs, heights, _ = _posterior_nodes(counts, texts, guess, std)
-    shares: Shares = np.exp((heights * logs).sum(axis=1) / heights.sum(axis=1))
+    shares: Shares = (heights * np.exp(logs)).sum(axis=1) / heights.sum(axis=1)
     return shares
 
 
