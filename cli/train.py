@@ -7,6 +7,7 @@ import typer
 
 from .options import IdColumn, Json, LabelsColumn, TextColumns
 from .priors import AtLeastOne, LabelsPerText, priors_file, read_priors
+from .terminal import echo
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
@@ -136,7 +137,7 @@ def train(
         raise
     except KeyboardInterrupt:
         again = "goes on after the last whole epoch" if chosen.resumes else "starts anew"
-        typer.echo(f"Stopped; the same command {again}.", err=True)
+        echo(f"Stopped; the same command {again}.", err=True)
         raise typer.Exit(130) from None
     classifier.save_pretrained(out, overwrite=overwrite)
     checkpoint.unlink(missing_ok=True)

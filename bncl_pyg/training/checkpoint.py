@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features
-from bncl_pyg.persistence import write_file
+from bncl_pyg.persistence import clear_leftovers, write_file
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated
 from bncl_pyg.training.recipe import TrainingStep
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "bncl-checkpoint-3"
+FORMAT = "bncl-checkpoint-4"
 
 
 class Checkpoint:
@@ -48,10 +48,12 @@ class Checkpoint:
             "fingerprint": json.dumps(self.fingerprint),
             "log": json.dumps([asdict(entry) for entry in log]),
         }
+        metadata["sha256"] = _content_digest(tensors, metadata)
         write_file(self.path, lambda temporary: save_file(dict(tensors), temporary, metadata=metadata))
 
     def load(self) -> tuple[dict[str, Tensor], list[TrainingStep]] | None:
         """Return what the last run kept, or `None` where there is nothing."""
+        clear_leftovers(self.path)
         if not self.path.exists():
             return None
         tensors, metadata = self._read()
@@ -70,6 +72,8 @@ class Checkpoint:
             raise InputError(f"{self.path} is not a readable checkpoint ({error}).") from None
         if metadata.get("format") != FORMAT:
             raise InputError(f"{self.path} is not a checkpoint of this release; remove it to start anew.")
+        if metadata.pop("sha256", None) != _content_digest(tensors, metadata):
+            raise InputError(f"{self.path} is damaged: it is not what the last epoch left; remove it to start anew.")
         return tensors, metadata
 
     def _check(self, kept: dict[str, Any]) -> None:
@@ -105,6 +109,13 @@ def fingerprint(
         "recipe": recipe,
         "seed": seed,
     }
+
+
+def _content_digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    names = sorted(tensors)
+    return hashlib.sha256(
+        json.dumps([_digest(*(tensors[name].cpu() for name in names)), names, sorted(metadata.items())]).encode()
+    ).hexdigest()
 
 
 def _entries(matrix: csr_array) -> list[Tensor]:
