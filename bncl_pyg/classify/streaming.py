@@ -115,6 +115,8 @@ def predict_table(
         run: answers all groups of rows, instead of this process; returns how many rows were answered before.
     """
     choice = choice or Choice()
+    # Whoever was killed after the table was written, and before the answers were removed, goes on with both there.
+    overwrite = overwrite or (resume and not is_stream(out) and _partial(out).exists())
     known = check_new_table(out, texts.table, overwrite=overwrite)
     check_unfinished(out, resume=resume, overwrite=overwrite)
     columns = texts.table.all_columns if known.has_header else texts.table.columns
