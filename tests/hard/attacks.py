@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "graph": SignedLabelGraph.load,
     "model": TrainedModel.load,
 }
+TRIED: Counter[str] = Counter()
+"""How many attempts each module made, where that is more than it has tests."""
 OWN = ("format", "version", "files", "sha256")
 
 

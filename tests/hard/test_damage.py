@@ -19,6 +19,7 @@ from bncl_pyg.training import PAPER, TrainedModel
 from tests.hard.attacks import (
     LONG,
     READERS,
+    TRIED,
     Bncl,
     Made,
     content_of,
@@ -46,6 +47,7 @@ def test_every_cut_and_every_flipped_bit_is_discovered(made: Made, name: str) ->
             whole + b"\0",
         ):
             file.write_bytes(damaged)
+            TRIED["test_damage"] += 1
             told = _discovered(folder, kind)
             assert told, f"{file}: {len(damaged)} of {len(whole)} bytes were believed"
         file.unlink()

@@ -16,7 +16,7 @@ from bncl_pyg.corpus import Corpus, LabelSet, read_rows
 from bncl_pyg.errors import InputError
 from bncl_pyg.persistence import parse_json, read_json
 from bncl_pyg.priors import Priors
-from tests.hard.attacks import LONG, Bncl, refused, sentence
+from tests.hard.attacks import LONG, TRIED, Bncl, refused, sentence
 
 DEEP, DIGITS, HALF = "[" * 100_000, "9" * 5000, r'"\ud800"'
 LABELS = ("gold", "silver", "wheat")
@@ -258,34 +258,9 @@ MANY = settings(
 )
 PIECES = st.sampled_from(
     [
-        b'{"text": "x"}',
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b'"',
-        b",",
-        b":",
-        b"\\ud800",
-        b"\\u0000",
-        b"\n",
-        b"\r",
-        b"\0",
-        b"text",
-        b"id",
-    ]
-    + [
-        b"\xff",
-        b"\xed\xa0\x80",
-        b"\xef\xbb\xbf",
-        b"9" * 4400,
-        b"[" * 1200,
-        b"nul",
-        b"1e999",
-        b"NaN",
-        b";",
-        b"\t",
-        "é".encode(),
+        *(b'{"text": "x"}', b"{", b"}", b"[", b"]", b'"', b",", b":", b";", b"\t", b"\n", b"\r", b"\0", b"text", b"id"),
+        *(b"\\ud800", b"\\u0000", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", "é".encode(), b"nul", b"1e999", b"NaN"),
+        *(b"9" * 4400, b"[" * 1200),
     ]
 )
 CONTENT = st.one_of(st.binary(max_size=80), st.lists(PIECES, max_size=12).map(b"".join))
@@ -297,6 +272,7 @@ ENDINGS = st.sampled_from(["csv", "tsv", "jsonl", "json", "parquet", "xlsx", "cs
 def test_anything_is_read_or_told(content: bytes, ending: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / f"anything.{ending}"
     path.write_bytes(content)
+    TRIED["test_inputs"] += 1
     for read in (lambda: Corpus.read(path).texts, lambda: LabelSet.read(path).names, lambda: list(read_rows(path))):
         try:
             read()
@@ -315,6 +291,7 @@ ROW = st.fixed_dictionaries({}, optional={"id": JSON, "text": JSON, "labels": JS
 @given(rows=st.lists(ROW | JSON, max_size=4))
 @MANY
 def test_rows_of_anything_are_read_or_told(rows: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
+    TRIED["test_inputs"] += 1
     folder, labels = tmp_path_factory.getbasetemp(), LabelSet.of(LABELS)
     for path, text in (
         (folder / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows)),
@@ -336,6 +313,7 @@ def test_rows_of_anything_are_read_or_told(rows: list[Any], tmp_path_factory: py
 def test_priors_of_anything_are_read_or_told(content: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "anything-priors.json"
     path.write_text(json.dumps(content))
+    TRIED["test_inputs"] += 1
     assert isinstance(read_json(path), dict)
     try:
         priors = Priors.read(path, LabelSet.of(LABELS))

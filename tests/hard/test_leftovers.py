@@ -20,7 +20,7 @@ from bncl_pyg.persistence import (
     write_bytes,
     write_manifest,
 )
-from tests.hard.attacks import make_inputs
+from tests.hard.attacks import TRIED, make_inputs
 
 STEPS = ("rename", "replace", "unlink", "rmdir", "mkdir", "open", "chmod")
 
@@ -57,7 +57,9 @@ def killed_at(step: int, do: Callable[[], Any]) -> bool:
 def every_step(do: Callable[[], Any], check: Callable[[], None], most: int = 400) -> int:
     """Kill at the first step, then at the second, … until it ends by itself; look at what is there each time."""
     step = 1
+    TRIED["test_leftovers"] += 1
     while killed_at(step, do):
+        TRIED["test_leftovers"] += 1
         check()
         step += 1
         assert step < most, "this never ends"
@@ -156,7 +158,7 @@ def test_a_killed_build_never_blocks_the_next(tmp_path: Path) -> None:
 
 
 def test_a_killed_fresh_start_goes_on_without_being_asked_again(tmp_path: Path) -> None:
-    """A store of another scorer is started anew and killed at every step: it is the old one, or it can be gone on with."""
+    """A store of another scorer is started anew and killed at any step: it is the old one, or can be gone on with."""
     from dataclasses import replace
 
     features, _, _ = make_inputs(0)

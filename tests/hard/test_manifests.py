@@ -14,7 +14,7 @@ from bncl_pyg.features import StoredFeatures, read_features
 from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.persistence import read_manifest, write_json, write_manifest
 from bncl_pyg.training import TrainedModel
-from tests.hard.attacks import READERS, Bncl, Made, content_of, refused, rewrite, sentence
+from tests.hard.attacks import READERS, TRIED, Bncl, Made, content_of, refused, rewrite, sentence
 
 WRONG_TYPES = (None, True, -1, 1e300, "x", [], ["x"], {}, {"x": 1}, [[[]]])
 
@@ -38,6 +38,7 @@ def test_missing_and_mistyped_fields_are_told(made: Made, name: str) -> None:
     for field in whole:
         values = [value for value in WRONG_TYPES if type(value) is not type(whole[field])]
         for changed in ({}, *({field: value} for value in values)):
+            TRIED["test_manifests"] += 1
             rewrite(folder, kind, {**{key: value for key, value in whole.items() if key != field}, **changed})
             try:
                 assert answers(folder, kind) == before, (field, changed)

@@ -156,8 +156,8 @@ def test_all_texts_annotated_with_nothing_or_everything(which: str) -> None:
     for known in (None, priors):
         try:
             classifier = BNCLClassifier(prevalence=known, graph=graph).fit(features, annotated)
-        except InputError as error:
-            assert "None of the annotated texts has a label" in str(error)
+        except InputError:
+            assert which == "nothing"
             continue
         assert np.isfinite(classifier.predict_proba(features)).all()
 

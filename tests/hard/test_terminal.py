@@ -3,6 +3,7 @@
 import csv
 import json
 import logging
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -53,7 +54,7 @@ def test_labels_in_any_script_are_fine() -> None:
 def test_graphml_is_well_formed_whatever_the_names_are(tmp_path: Path) -> None:
     graph = nx.Graph()
     names = ["a\x00b\x1b", "c<&>\"'", "e\ud800f", "g\ufffe", "h\n\t"]
-    for one, two in zip(names, names[1:], strict=False):
+    for one, two in pairwise(names):
         graph.add_edge(one, two, sign=1)
     SignedLabelGraph.from_networkx(graph).write_graphml(tmp_path / "g.graphml")
     nodes = [node for node in ElementTree.parse(tmp_path / "g.graphml").iter() if node.tag.endswith("}node")]
