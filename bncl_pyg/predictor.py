@@ -170,6 +170,8 @@ def open_scorer(
         models_own: whether a model names it, and nobody else: then it must be on this machine already.
     """
     if not isinstance(scorer, str):
+        if models_own:
+            raise InputError("The model does not name the scorer that it was trained with.")
         return load_scorer(scorer)
     if models_own and not all(_NAME.fullmatch(part) for part in scorer.split("+")):
         raise InputError(f"The model names the scorer {scorer!a}, which is no name of a scorer.")

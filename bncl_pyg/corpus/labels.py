@@ -251,7 +251,11 @@ def _plain_json(path: Path) -> Any:
         return None
     try:
         content = parse_json(path.read_text(encoding="utf-8-sig"))
-    except ValueError:
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            return None  # JSON lines
+        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
+    except UnicodeDecodeError:
         return None  # the table says on which line
     if isinstance(content, list):
         return content if content and all(isinstance(name, str) for name in content) else None

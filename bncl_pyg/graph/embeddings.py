@@ -3,6 +3,7 @@
 A graph compares them by their cosines, :math:`d_{uv} = e_u · e_v / (|e_u| |e_v|)`.
 """
 
+import gzip
 import math
 import pickle
 import re
@@ -10,6 +11,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -149,7 +151,7 @@ def load_word_vectors(source: str) -> Any:
         return _load_text(path)
     except InputError:
         raise
-    except (ValueError, EOFError, UnicodeDecodeError, pickle.UnpicklingError, zlib.error, MemoryError) as error:
+    except (ValueError, EOFError, pickle.UnpicklingError, gzip.BadGzipFile, zlib.error, MemoryError) as error:
         raise InputError(f"{path} could not be read as word vectors ({error}).") from None
 
 
@@ -269,7 +271,7 @@ def _load_array(path: Path) -> NDArray[Any]:
             rest = path.stat().st_size - file.tell()
     except FileNotFoundError:
         raise InputError(f"{path} does not exist.") from None
-    except (RecursionError, MemoryError, TypeError):
+    except (RecursionError, MemoryError, SyntaxError, TokenError, TypeError):
         raise InputError(f"{path} has a header that describes no array.") from None
     if kind.kind not in "fiu" or any(size < 0 for size in shape) or math.prod(shape) * kind.itemsize != rest:
         raise InputError(f"{path} does not hold the {kind} numbers of shape {shape} that its header promises.")

@@ -199,6 +199,9 @@ class TrainedModel:
         manifest = read_manifest(folder, "model")
         # The digests say that this is what somebody saved; whoever wrote them on purpose can have saved anything.
         check_fields(manifest, FIELDS, folder / MANIFEST)
+        template = manifest["scorer"].get("template", "")
+        if not isinstance(template, str) and not _are_strings(template):
+            raise InputError(f"{folder / MANIFEST}: the template of 'scorer' must be a string, or several.")
         try:
             recipe = load_recipe(manifest["recipe"])
         except InputError as error:
@@ -242,6 +245,10 @@ class TrainedModel:
             given_priors=Priors.read(folder / GIVEN, labels) if GIVEN in manifest["files"] else None,
             card=_read_card(folder / CARD),
         )
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:

@@ -61,7 +61,7 @@ def fit(recipe: Any, features: Features, graph: SignedLabelGraph, priors: Priors
 def make_inputs(seed: int) -> tuple[Features, SignedLabelGraph, Priors]:
     """Return features with vectors and words of 40 texts, a graph and priors."""
     generator = np.random.default_rng(seed)
-    labels = LabelSet(NAMES, NAMES)
+    labels = LabelSet(NAMES, tuple(f"about {name}" for name in NAMES))
     columns = [sorted(set(generator.choice(6, 2).tolist())) for _ in range(40)]
     corpus = Corpus(tuple(f"t{place}" for place in range(40)), ("x",) * 40, annotation_matrix(columns, 6))
     assert corpus.annotations is not None

@@ -1,6 +1,8 @@
 """Writes that are killed at any step: what was there, or what is new, is whole; and nothing is left for ever."""
 
+import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from bncl_pyg.corpus import LabelSet
 from bncl_pyg.errors import InputError
-from bncl_pyg.features import read_features, write_features
+from bncl_pyg.features import Features, featurize, read_features, write_features
 from bncl_pyg.graph import SignedLabelGraph, work_folder
 from bncl_pyg.persistence import (
     clear_leftovers,
@@ -150,70 +152,65 @@ def test_a_killed_build_never_blocks_the_next(tmp_path: Path) -> None:
 
     def build() -> None:
         with work_folder(out) as work:
-            for place in range(3):
+            for place in range(2):
                 write_bytes(work / f"stage.0123.{place:06d}.block", b"x")
 
     every_step(build, build)
     assert list(tmp_path.iterdir()) == []
 
 
+class Known:
+    """A scorer that says of each text what the features hold."""
+
+    block_texts = 4096
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+
+    def config(self) -> dict[str, Any]:
+        return {"name": "known"}
+
+    def vectors(self, texts: Any) -> Any:
+        assert self.features.vectors is not None
+        return self.features.vectors[: len(texts)]
+
+    def score(self, texts: Any, hypotheses: Any, candidates: Any = None) -> Any:
+        return self.features.entailment[: len(texts)], self.features.contradiction[: len(texts)]
+
+    def encode_labels(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {}
+
+    def use_labels(self, *_: Any) -> None: ...
+
+    def reading(self, texts: Any) -> None:
+        return None
+
+
 def test_a_killed_fresh_start_goes_on_without_being_asked_again(tmp_path: Path) -> None:
-    """A store of another scorer is started anew and killed at any step: it is the old one, or can be gone on with."""
-    from dataclasses import replace
-
+    """A store of another template is started anew and killed at any step: it is the old one, or can be gone on with."""
     features, _, _ = make_inputs(0)
-    other = replace(features, scorer={"name": "another", "template": "It is {}."})
-    folder, expected = tmp_path / "f", tmp_path / "expected"
-    write_features(features, expected)
-    step = 1
-    while True:
-        write_features(other, folder, overwrite=True)
-        killed = killed_at(step, lambda: write_features(features, folder, overwrite=True))
-        try:
-            there = read_features(folder).scorer["name"]
-        except InputError:
-            there = "unfinished"
-        assert there in ("another", "fast", "unfinished")
-        if there == "unfinished":
-            go_on(features, folder)
+    scorer: Any = Known(features)
+
+    def score(folder: Path, template: str, *, fresh: bool = False) -> None:
+        rows = [(name, f"text {name}") for name in features.ids]
+        featurize(lambda: rows, features.labels, scorer, folder, template=template, fresh=fresh)
+
+    old, folder, step = tmp_path / "old", tmp_path / "f", 1
+    score(old, "It is {}.")
+    killed, gone_on = True, 0
+    while killed:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(old, folder)
+        killed = killed_at(step, lambda: score(folder, "About {}.", fresh=True))
+        if json.loads((folder / "manifest.json").read_text())["template"] == "It is {}.":
             assert read_features(folder).entailment.equal(features.entailment)
-        if not killed:
-            break
-        step += 3
-    names = sorted(path.name for path in expected.iterdir())
-    write_features(features, folder, overwrite=True)
-    assert sorted(path.name for path in folder.iterdir()) == names
-
-
-def go_on(features: Any, folder: Path) -> None:
-    """Do what `featurize` does without being told to start anew."""
-    from bncl_pyg.features import featurize
-
-    class Known:
-        """A scorer that says what the features hold."""
-
-        block_texts = 4096
-
-        def config(self) -> dict[str, Any]:
-            return {"name": "fast"}
-
-        def vectors(self, texts: Any) -> Any:
-            assert features.vectors is not None
-            return features.vectors[: len(texts)]
-
-        def score(self, texts: Any, hypotheses: Any, candidates: Any = None) -> Any:
-            return features.entailment[: len(texts)], features.contradiction[: len(texts)]
-
-        def encode_labels(self, *_: Any, **__: Any) -> dict[str, Any]:
-            return {}
-
-        def use_labels(self, *_: Any) -> None: ...
-
-        def reading(self, texts: Any) -> None:
-            return None
-
-    scorer: Any = Known()
-    featurize(lambda: [(name, name) for name in features.ids], features.labels, scorer, folder)
+        else:
+            score(folder, "About {}.")
+            gone_on += 1
+            assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in old.iterdir())
+            assert read_features(folder).entailment.equal(features.entailment)
+        step += 4
+    assert gone_on > 3
 
 
 def test_what_is_no_store_is_not_cleared(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bncl_pyg.features import StoredFeatures, read_features
 from bncl_pyg.graph import SignedLabelGraph
 from bncl_pyg.persistence import read_manifest, write_json, write_manifest
 from bncl_pyg.training import TrainedModel
-from tests.hard.attacks import READERS, TRIED, Bncl, Made, content_of, refused, rewrite, sentence
+from tests.hard.attacks import LONG, READERS, TRIED, Bncl, Made, content_of, refused, rewrite, sentence
 
 WRONG_TYPES = (None, True, -1, 1e300, "x", [], ["x"], {}, {"x": 1}, [[[]]])
 
@@ -56,7 +56,8 @@ def test_what_lies_deeper_in_a_models_manifest_is_told(made: Made, name: str, pa
     whole, before = content_of(folder), answers(folder, "model")
     inner = whole[part]
     for field in inner:
-        for value in (None, "x", [], {"x": 1}, -1.5):
+        # A recipe has many numbers, and the paper's network takes long to be made.
+        for value in (None, "x", [], {"x": 1}, -1.5)[: 5 if part == "model" or LONG else 2]:
             rewrite(folder, "model", {**whole, part: {**inner, field: value}})
             try:
                 TrainedModel.load(folder)
@@ -182,7 +183,7 @@ def test_edges_of_labels_that_there_are_not_are_told(made: Made) -> None:
         {"sign": whole["sign"] * 3},
         {"sign": whole["sign"][:1]},
         {"weight": whole["weight"] / 0},
-        {"more": whole["weight"]},
+        {"more": whole["weight"].clone()},
     ):
         save_file({**whole, **change}, graph / "graph.safetensors")
         rewrite(graph, "graph", content_of(graph))

@@ -91,7 +91,11 @@ class Source:
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
         """Open it as text."""
         with readable(self.name, self.compression), open_bytes(self.path, self.compression) as file:
-            yield io.TextIOWrapper(file, encoding=self.encoding, newline=newline)
+            try:
+                yield io.TextIOWrapper(file, encoding=self.encoding, newline=newline)
+            except UnicodeDecodeError:
+                # Whoever knows the line has said so before; this is before the first.
+                raise InputError(f"{self.name}: not text in the encoding {self.encoding}.") from None
 
 
 def check_is_file(path: Path) -> None:
