@@ -10,7 +10,7 @@ BROWSER := $(VENV)/.browser
 # Threads that wait by spinning slow torch down several times on a busy machine.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test docs test-browser test-distributed test-sparse bench bench-check bench-quality clean
+.PHONY: demo test docs test-browser test-distributed test-sparse test-hard bench bench-check bench-quality clean
 
 demo: $(INSTALLED)
 	$(BIN)/bncl demo
@@ -33,6 +33,10 @@ test-browser: $(INSTALLED) $(BROWSER)
 # A Ray cluster of three nodes on this machine, one of which is lost; `make test` does it first, and counts its lines.
 test-distributed: $(DISTRIBUTED)
 	$(BIN)/pytest tests/distributed --cov --cov-report= --cov-fail-under=0
+
+# The long version of the attacks in tests/hard, which `make test` makes fewer of; writes benchmarks/results/reliability.md.
+test-hard: $(INSTALLED)
+	BNCL_HARD=long timeout 1800 $(BIN)/python -m tests.hard.reliability
 
 # Whether the committed results show what README and pages say of them; nothing is measured.
 bench-check: $(INSTALLED)

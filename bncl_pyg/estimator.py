@@ -102,6 +102,8 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
     """
 
     graph, graph_ = _LazyAttribute(), _LazyAttribute()
+    _models_scorer: Any = None
+    """The scorer's name where only a loaded model says it."""
 
     def __init__(
         self,
@@ -305,6 +307,7 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
             template=config.get("template", TEMPLATE),
             device=device,
         )
+        loaded._models_scorer = loaded.scorer if scorer is None else None
         loaded._set_fitted(trained)
         return loaded
 
@@ -323,7 +326,7 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         key = self.scorer, self.device
         loaded: tuple[Any, Scorer] | None = getattr(self, "_loaded_scorer", None)
         if loaded is None or loaded[0] != key:
-            self._loaded_scorer = loaded = key, open_scorer(self.scorer, self.device, {})
+            self._loaded_scorer = loaded = key, open_scorer(self.scorer, self.device, {}, models_own=self._is_models())
         return score_texts(corpus, LabelSet.of(self.labels), loaded[1], self.template)
 
     def _with_trained(self, trained: TrainedModel) -> "BNCLClassifier":
@@ -347,9 +350,14 @@ class BNCLClassifier(SharedModel, RelabelledModel, ClassifierMixin, BaseEstimato
         if made is None or any(one is not other for one, other in zip(made[0], key, strict=True)):
             loaded: tuple[Any, Scorer] | None = getattr(self, "_loaded_scorer", None)
             known = loaded is not None and loaded[0] == (self.scorer, self.device)
-            scorer = loaded[1] if loaded is not None and known else self.scorer
+            own = None if self._is_models() else self.scorer
+            scorer = loaded[1] if loaded is not None and known else own
             self._made_predictor = made = key, Predictor(self._trained(), scorer, self.device)
         return made[1]
+
+    def _is_models(self) -> bool:
+        """Return whether a loaded model names the scorer, and nobody has named another since."""
+        return self.scorer is not None and self._models_scorer is self.scorer
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: all but the loaded scorer, which is loaded again when it is needed."""

@@ -1,6 +1,7 @@
 """`Predictor`: a trained model and what reads texts for it, without what only training needs."""
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ class Predictor:
 
     Args:
         trained: the model and all that belongs to it.
-        scorer: what reads texts: a name or a `Scorer`; the one that the model was trained with, if not given.
+        scorer: what reads texts: a name or a `Scorer`; the one that the model was trained with, if not given, which
+            must then be on this machine: what is downloaded, no model decides.
         device: where scorer and model run; an accelerator for the scorer and the CPU for the model, if not given.
 
     Example::
@@ -32,7 +34,7 @@ class Predictor:
     """
 
     def __init__(self, trained: TrainedModel, scorer: str | Scorer | None = None, device: str | None = None) -> None:
-        self.trained, self.device = trained, device
+        self.trained, self.device, self._models_own = trained, device, scorer is None
         self.scorer: str | Scorer = trained.scorer_config.get("name", STRONG) if scorer is None else scorer
         self._loaded: Scorer | None = None
         if device is not None:
@@ -130,7 +132,8 @@ class Predictor:
         trained = self.trained
         template = trained.scorer_config.get("template", TEMPLATE)
         if self._loaded is None:
-            self._loaded = open_scorer(self.scorer, self.device, trained.scorer_config)
+            config = trained.scorer_config
+            self._loaded = open_scorer(self.scorer, self.device, config, models_own=self._models_own)
         # What another scorer computed of the labels would be nonsense beside this one's vectors of the texts.
         is_same = {**self._loaded.config(), "template": template} == trained.scorer_config
         tensors = trained.label_tensors if is_same else None
@@ -155,10 +158,23 @@ def _given_and_best(predictions: Predictions) -> list[int]:
     return places
 
 
-def open_scorer(scorer: str | Scorer, device: str | None, config: dict[str, Any]) -> Scorer:
-    """Load a scorer by name, set up as the one with this configuration was; a `Scorer` is returned as it is."""
+def open_scorer(
+    scorer: str | Scorer, device: str | None, config: dict[str, Any], *, models_own: bool = False
+) -> Scorer:
+    """Load a scorer by name, set up as the one with this configuration was; a `Scorer` is returned as it is.
+
+    Args:
+        scorer: the name.
+        device: where it runs.
+        config: of the scorer that a model was trained with.
+        models_own: whether a model names it, and nobody else: then it must be on this machine already.
+    """
     if not isinstance(scorer, str):
+        if models_own:
+            raise InputError("The model does not name the scorer that it was trained with.")
         return load_scorer(scorer)
+    if models_own and not all(_NAME.fullmatch(part) for part in scorer.split("+")):
+        raise InputError(f"The model names the scorer {scorer!a}, which is no name of a scorer.")
     if not is_here(scorer):
         raise InputError(
             f"The scorer '{scorer}', which the texts are to be read by, is not here; say where it lies with "
@@ -166,4 +182,21 @@ def open_scorer(scorer: str | Scorer, device: str | None, config: dict[str, Any]
         )
     # Another scorer than the one that the model was trained with has its own options.
     same = "name" not in config or config["name"] in (scorer, Path(scorer).name)
-    return load_scorer(scorer, device=device, **(reload_options(config) if same else {}))
+    try:
+        options = reload_options(config) if same else {}
+        return load_scorer(scorer, device=device, **options, local_files_only=models_own)
+    except InputError as error:
+        if not models_own:
+            raise
+        raise InputError(
+            f"{error} The model was trained with the scorer '{scorer}', and a model that is loaded downloads nothing "
+            f'by itself: allow it with scorer="{scorer}".'
+        ) from error
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if not models_own:
+            raise
+        raise InputError(f"The model describes no scorer '{scorer}' of this release ({error}).") from error
+
+
+_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+"""What a model may call its scorer: a known one, a folder here, or a name on the hub; never a path."""

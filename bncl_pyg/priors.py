@@ -316,6 +316,12 @@ def _checked_cardinality(value: Any, what: str, labels: int) -> float:
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise InputError(f"{what} must be a number, but is {value!r}.")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError(f"{what} must be a number, but has too many digits.") from None
+    if not math.isfinite(number):
+        raise InputError(f"{what} must be a number, but is {value!r}.")
+    return number

@@ -22,6 +22,7 @@ from .options import (
     check_choice,
 )
 from .priors import AUTO, AtLeastOne, LabelsPerText, priors_file, read_priors
+from .terminal import echo
 
 if TYPE_CHECKING:
     from bncl_pyg.classify import Classified, Summary
@@ -135,7 +136,7 @@ def classify(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        typer.echo("Stopped; the same command goes on with what is scored already.", err=True)
+        echo("Stopped; the same command goes on with what is scored already.", err=True)
         raise typer.Exit(130) from None
     done.write(out, wide=wide, overwrite=overwrite)
     summary = done.summary()

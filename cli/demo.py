@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .terminal import echo
+
 EXAMPLES = 6
 
 
@@ -36,14 +38,12 @@ def demo(
     labels = LabelSet.read(labels_file)
     count = str(len(labels))
     priors, graph = out / "priors.json", out / "graph"
-    typer.echo(
-        f"Debian packages: {count} labels such as {', '.join(labels.descriptions[:4])}. Everything goes to {out}."
-    )
+    echo(f"Debian packages: {count} labels such as {', '.join(labels.descriptions[:4])}. Everything goes to {out}.")
 
     def run(*arguments: str | Path) -> None:
         """Show a command as a user would type it, and run it."""
         words = [str(word) for word in arguments]
-        typer.echo(f"\n$ bncl {' '.join(shlex.quote(_shown(word)) for word in words)}")
+        echo(f"\n$ bncl {' '.join(shlex.quote(_shown(word)) for word in words)}")
         context.find_root().command.main(words, standalone_mode=False)
 
     run("data", "priors", train_file, "--labels", labels_file, "--out", priors, "--overwrite")
@@ -67,17 +67,17 @@ def demo(
     rows["knowing nothing (--priors auto)"] = evaluations[auto.name].metrics
     rows["knowing how common labels are"] = evaluations[free.name].metrics
     rows[f"and {count} annotated texts"] = evaluations[supervised.name].metrics
-    typer.echo("")
+    echo("")
     metrics_table(f"{len(truth)} test texts", rows)
     content = {name: metrics._asdict() for name, metrics in rows.items()}
     about = {"train": len(read_features(train_features)), "test": len(truth), "labels": len(labels)}
     write_json(out / "metrics.json", {**about, "scorer": scored.scorer, "rows": content})
     descriptions = labels.as_dict()
-    typer.echo("The annotation-free model on a few of them:")
+    echo("The annotation-free model on a few of them:")
     for row, text in zip(_first_rows(out / "predictions.jsonl"), truth.texts, strict=False):
         given = ", ".join(descriptions[name] for name in row["labels"]) or "none"
-        typer.echo(f"  {text.splitlines()[0][:70]}  →  {given}")
-    typer.echo(
+        echo(f"  {text.splitlines()[0][:70]}  →  {given}")
+    echo(
         "\nNext, open a report, ask why, look at the graph, and at what you would use instead:\n"
         f"  bncl report {free} {_shown(test_features)} --truth {_shown(test_file)} --out {out / 'report.html'}\n"
         f"  bncl explain {free} {shlex.quote(truth.ids[0])} --texts {_shown(test_file)}\n"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import Device, IdColumn, Overwrite, ScorerFolder, TextColumns, TrainedModel
+from .terminal import echo, plain, plain_letters
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -77,7 +78,7 @@ def explain(
     else:
         _show(explanation)
     if html is not None:
-        typer.echo(f"{html}: the same as a page; open it in a browser.", err=json)
+        echo(f"{html}: the same as a page; open it in a browser.", err=json)
 
 
 def _look_up(
@@ -117,7 +118,7 @@ def _show(explanation: "Explanation") -> None:
     if explanation.text is None and any(
         part.name == "words" for why in explanation.labels for part in why.contributions
     ):
-        typer.echo("Only the scores of this text are known; with --texts, its words are named too.")
+        echo("Only the scores of this text are known; with --texts, its words are named too.")
     for why in explanation.labels:
         for part in _lines(why, explanation.text):
             out.print(part)
@@ -130,7 +131,7 @@ def _lines(why: "LabelExplanation", text: str | None) -> "Iterator[RenderableTyp
     from rich.text import Text
 
     name = why.label if why.description in ("", why.label) else f"{why.label}: {why.description}"
-    yield Rule(Text(name, style="bold"), align="left", style="dim")
+    yield Rule(Text(plain(name), style="bold"), align="left", style="dim")
     verdict = why.verdict()
     yield Text(verdict[0].upper() + verdict[1:] + ".", style=FOR if why.is_predicted else AGAINST)
     if text is not None and any(part.name == "words" for part in why.contributions):
@@ -141,10 +142,12 @@ def _lines(why: "LabelExplanation", text: str | None) -> "Iterator[RenderableTyp
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for part in why.contributions:
-        table.add_row(_number(part.value, bold=True), _bar(part.value, longest), Text(part.name, style="bold"))
+        table.add_row(_number(part.value, bold=True), _bar(part.value, longest), Text(plain(part.name), style="bold"))
         shown, rest = part.strongest(SHOWN)
         for detail in shown:
-            words = Text(f"  {detail.name}").append(f"  {detail.note}" if detail.note else "", style="dim")
+            words = Text(plain(f"  {detail.name}")).append(
+                plain(f"  {detail.note}") if detail.note else "", style="dim"
+            )
             table.add_row(_number(detail.value), _bar(detail.value, longest), words)
         if rest:
             value = fsum(detail.value for detail in rest)
@@ -181,7 +184,7 @@ def _highlighted(text: str, words: "Contribution") -> "Text":
     """Colour what speaks for and against: bold where it says most, and underlined where it speaks against."""
     from rich.text import Text
 
-    shown = Text(text[:MOST_LETTERS])
+    shown = Text(plain_letters(text[:MOST_LETTERS]))
     if len(text) > MOST_LETTERS:
         shown.append(f" … ({len(text) - MOST_LETTERS} more letters)", style="dim")
     most = max((abs(detail.value) for detail in words.details), default=0)

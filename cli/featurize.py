@@ -20,6 +20,7 @@ from .options import (
     check_engine,
 )
 from .ray_engine import FromRay, ray_featurize
+from .terminal import echo
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import LabelSet
@@ -334,10 +335,10 @@ def _tell_cost(scorer: "Scorer", sample: list[str], windows: int) -> None:
         return
     share = f"{reading.longer:.0%} of {reading.texts} texts looked at are longer than a window"
     if windows == 1:
-        typer.echo(f"{share}: only their beginning is read; --windows 4 would read more.", err=True)
+        echo(f"{share}: only their beginning is read; --windows 4 would read more.", err=True)
         return
     cut = f", and {reading.cut:.0%} are cut after the last" if reading.cut else ""
-    typer.echo(f"{share}: {reading.windows:.1f} windows a text are read, as many times the work{cut}.", err=True)
+    echo(f"{share}: {reading.windows:.1f} windows a text are read, as many times the work{cut}.", err=True)
 
 
 def _tell_labels(scorer: "Scorer", labels: "LabelSet") -> None:
@@ -349,4 +350,4 @@ def _tell_labels(scorer: "Scorer", labels: "LabelSet") -> None:
     # With more labels, encoding them here would be felt; 'bncl labels check' takes its time.
     if isinstance(light, BiEncoderScorer) and len(labels) <= CHECKED_LABELS:
         for line in worst_findings(check_labels(labels, light), 2):
-            typer.echo(line, err=True)
+            echo(line, err=True)

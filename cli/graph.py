@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .options import Address, Engine, Json, Overwrite, Workers, check_engine
+from .terminal import echo
 
 if TYPE_CHECKING:
     from bncl_pyg.graph import BlockEngine, GraphStatistics, LabelVectors
@@ -97,9 +98,9 @@ def build(
         graph.save(out, overwrite=overwrite)
     statistics = graph_statistics(graph, triangles=False)
     pairs = f"{statistics.friends} pairs of friends, {statistics.enemies} pairs of enemies"
-    typer.echo(f"{out}: {statistics.labels} labels, {pairs}.")
+    echo(f"{out}: {statistics.labels} labels, {pairs}.")
     if (recall := graph.provenance.get("recall")) is not None:
-        typer.echo(
+        echo(
             f"Searched by faiss: its recall on {recall['sample']} labels is {recall['friends']:.1%} of the nearest and "
             f"{recall['enemies']:.1%} of the farthest."
         )
@@ -208,7 +209,7 @@ def plot(
 
     loaded = SignedLabelGraph.load(graph)
     drawn = plot_graph(loaded, out, most)
-    typer.echo(f"{out}: {drawn} of {loaded.num_nodes} labels.")
+    echo(f"{out}: {drawn} of {loaded.num_nodes} labels.")
 
 
 @contextmanager
@@ -228,7 +229,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("Stopped; the same command goes on after the last finished block.", err=True)
+        echo("Stopped; the same command goes on after the last finished block.", err=True)
         raise
 
 
@@ -236,12 +237,12 @@ def _show_missing_words(vectors: "LabelVectors") -> None:
     if vectors.missing_words:
         words = sorted({word for missing in vectors.missing_words.values() for word in missing})
         shown = ", ".join(words[:20]) + (", …" if len(words) > 20 else "")
-        typer.echo(f"{len(words)} words of {len(vectors.missing_words)} labels have no vector: {shown}", err=True)
+        echo(f"{len(words)} words of {len(vectors.missing_words)} labels have no vector: {shown}", err=True)
 
 
 def _warn(statistics: "GraphStatistics") -> None:
     for sentence in statistics.warnings():
-        typer.echo(f"Warning: {_with_flags(sentence)}", err=True)
+        echo(f"Warning: {_with_flags(sentence)}", err=True)
 
 
 @contextmanager

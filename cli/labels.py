@@ -73,10 +73,11 @@ def _show(findings: list[Any]) -> None:
     from rich.table import Table
 
     from .show import console
+    from .terminal import plain
 
     if not findings:
         return
     shown = Table("", "what is wrong", "what would help")
     for finding in findings:
-        shown.add_row(_SEVERITIES[finding.severity], escape(finding.problem), escape(finding.advice))
+        shown.add_row(_SEVERITIES[finding.severity], *(escape(plain(one)) for one in (finding.problem, finding.advice)))
     console().print(shown)

@@ -29,6 +29,7 @@ from . import (
     suggest,
     train,
 )
+from .terminal import echo, plain
 
 
 class _OneSentence(TyperGroup):
@@ -47,8 +48,25 @@ class _OneSentence(TyperGroup):
             if error.errno in (None, errno.EPIPE):
                 raise
             sentence = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-        typer.echo(f"Error: {sentence}", err=True)
+        except Exception as error:
+            lacking = _lacking(error)
+            if lacking is None:
+                raise
+            sentence = lacking
+        echo(f"Error: {sentence}", err=True)
         raise typer.Exit(2)
+
+
+def _lacking(error: Exception) -> str | None:
+    """Say what this machine, or a limit that somebody has set, does not have enough of; `None` for any other error."""
+    first = next(iter(str(error).splitlines()), "")
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocat" in first):
+        return "There is not enough memory for this" + (f" ({first})." if first else ".")
+    if isinstance(error, ImportError) and ("failed to map" in first or "annot allocate" in first):
+        return f"There is not enough memory to load a package ({first})."
+    if type(error).__name__ == "SafetensorError" and "os error" in first:
+        return f"A file cannot be written or read ({first})."
+    return None
 
 
 def _with_options(sentence: str) -> str:
@@ -62,7 +80,7 @@ def _with_options(sentence: str) -> str:
 
 class _Plain(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        message = record.getMessage()
+        message = plain(record.getMessage())
         return message if record.levelno < logging.WARNING else f"{record.levelname.capitalize()}: {message}"
 
 

@@ -20,7 +20,11 @@ EmptyRows = Annotated[
 ]
 Html = Annotated[Literal["auto", "strip", "keep"], typer.Option(help="What happens to HTML, as for 'bncl featurize'.")]
 ScorerFolder = Annotated[
-    str | None, typer.Option(metavar="FOLDER", help="Where the scorer of the texts lies, if it was a local folder.")
+    str | None,
+    typer.Option(
+        metavar="FOLDER|NAME",
+        help="Where the scorer of the texts lies, if it was a local folder; or its name, to let it be downloaded.",
+    ),
 ]
 Device = Annotated[
     str | None, typer.Option(help="Where scorer and model run, such as cuda; an accelerator, if there is one.")

@@ -29,6 +29,7 @@ from .options import (
     check_engine,
 )
 from .ray_engine import FromRay, check_ray_output, ray_predict
+from .terminal import echo
 
 if TYPE_CHECKING:
     from bncl_pyg.classify import Predicted
@@ -183,5 +184,5 @@ def _predict_table(
             )
     except KeyboardInterrupt:
         if str(out) != "-":
-            typer.echo("Stopped; the same command with --resume goes on.", err=True)
+            echo("Stopped; the same command with --resume goes on.", err=True)
         raise typer.Exit(130) from None

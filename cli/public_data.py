@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .terminal import echo
+
 if TYPE_CHECKING:
     from bncl_pyg.corpus import PublicDataSet
 
@@ -36,7 +38,7 @@ def reuters(
     _write(out, dataset, overwrite=overwrite)
     expected = dataset.expected_counts
     if expected is not None and dataset.counts() != expected:
-        typer.echo(
+        echo(
             f"Warning: the unchanged distribution gives {expected['train']} texts to train and {expected['test']} to "
             f"test.",
             err=True,
@@ -95,4 +97,4 @@ def _write(out: Path, dataset: "PublicDataSet", more: Mapping[str, Any] | None =
             write_jsonl(folder / f"{name}.jsonl", iter(rows))
         dataset.labels.write(folder / "labels.jsonl")
         write_manifest(folder, "dataset", {**dataset.provenance, **(more or {}), "counts": counts})
-    typer.echo(f"{out}: {counts['train']} texts to train, {counts['test']} to test, {counts['labels']} labels.")
+    echo(f"{out}: {counts['train']} texts to train, {counts['test']} to test, {counts['labels']} labels.")

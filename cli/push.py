@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .terminal import echo
+
 
 def push(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
@@ -36,5 +38,5 @@ def push(
     classifier = BNCLClassifier.from_pretrained(model)
     # A repository that is there stays as public as it is.
     where = classifier.push_to_hub(name, private=private or None, data_license=data_license, **options)
-    typer.echo(f"{name}: {where}")
-    typer.echo(f'Others load it with: bncl predict {name} TEXTS, or BNCLClassifier.from_pretrained("{name}")')
+    echo(f"{name}: {where}")
+    echo(f'Others load it with: bncl predict {name} TEXTS, or BNCLClassifier.from_pretrained("{name}")')

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from .terminal import echo
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -141,5 +143,5 @@ def ray_predict(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        typer.echo("Stopped; the same command with --resume goes on.", err=True)
+        echo("Stopped; the same command with --resume goes on.", err=True)
         raise typer.Exit(130) from None

@@ -10,6 +10,7 @@ import typer
 
 from .options import Html, IdColumn, LabelsColumn, TextColumns
 from .show import texts_bar, training_bar
+from .terminal import echo
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import Columns
@@ -257,29 +258,29 @@ def _tell(
     """Say what was done, what was not, and what is different."""
     made = changed.trained
     if not changed.is_retrained:
-        typer.echo(f"{out}: {len(made.labels)} labels; nothing was scored or trained.")
+        echo(f"{out}: {len(made.labels)} labels; nothing was scored or trained.")
         return
     texts = f"{made.n_texts:,} texts" + (f", {len(made.annotated):,} of them annotated" if made.annotated else "")
-    typer.echo(f"{out}: {len(made.labels)} labels, trained again on {texts}, in {seconds:.1f} s.")
+    echo(f"{out}: {len(made.labels)} labels, trained again on {texts}, in {seconds:.1f} s.")
     kept = len(made.labels) - len(changed.scored)
     if changed.scored:
         names = ", ".join(changed.scored)
-        typer.echo(f"Scored now and kept in {features}: {names}; the scores of the other {kept} labels were there.")
+        echo(f"Scored now and kept in {features}: {names}; the scores of the other {kept} labels were there.")
     else:
-        typer.echo("Nothing was scored.")
+        echo("Nothing was scored.")
     had, has = changed.edges
-    typer.echo(f"Label graph: {had} edges before, {has} now.")
+    echo(f"Label graph: {had} edges before, {has} now.")
     priors, shown = made.model.priors, [name for name, origin in _pairs(change) if len(origin) != 1]
     if shown:
         shares = ", ".join(f"{name} {priors.shares[made.labels.place(name)]:.2g}" for name in shown)
-        typer.echo(f"Taken to be as common as: {shares}; {priors.cardinality:.3g} labels a text.")
+        echo(f"Taken to be as common as: {shares}; {priors.cardinality:.3g} labels a text.")
     if changed.left_out:
-        typer.echo(
+        echo(
             f"{len(changed.left_out)} annotated texts may have a new label, but nobody said so: they count no longer "
             f"(say it with --annotated)."
         )
     if made.setting != before.setting:
-        typer.echo(f"The setting was {before.setting} and is {made.setting} now.")
+        echo(f"The setting was {before.setting} and is {made.setting} now.")
 
 
 def _pairs(change: "LabelChange") -> list[tuple[str, tuple[str, ...]]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .options import Device, IdColumn, LabelsColumn, Overwrite, ScorerFolder, TextColumns, TrainedModel
+from .terminal import echo
 
 if TYPE_CHECKING:
     from bncl_pyg.corpus import Corpus
@@ -92,7 +93,7 @@ def report(
     )
     page = render_report(data).encode()
     write_bytes(out, page)
-    typer.echo(f"{out}: {data.n_texts} texts, {data.n_labels} labels, {len(page) / 1e6:.1f} MB; open it in a browser.")
+    echo(f"{out}: {data.n_texts} texts, {data.n_labels} labels, {len(page) / 1e6:.1f} MB; open it in a browser.")
 
 
 def _cleaned(corpus: "Corpus") -> "Corpus":

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .options import TABLE, Device, IdColumn, ScorerFolder, TextColumns, TrainedModel
+from .terminal import echo
 
 
 def serve(
@@ -69,7 +70,7 @@ def serve(
 
     def tell(url: str) -> None:
         asks = " It asks for the token." if token is not None else ""
-        typer.echo(f"{url}: open it in a browser; {url}/docs says what can be asked.{asks} Ctrl-C ends it.")
+        echo(f"{url}: open it in a browser; {url}/docs says what can be asked.{asks} Ctrl-C ends it.")
 
     with _json_logs(JsonLines()):
         start(model, options, ready=tell)

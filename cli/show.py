@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from .terminal import echo, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ def is_silent() -> bool:
 def say(sentence: str) -> None:
     """Print a sentence as it is."""
     if not is_silent():
-        typer.echo(sentence, err=_shown_on["stderr"])
+        echo(sentence, err=_shown_on["stderr"])
 
 
 def console() -> Console:
@@ -62,10 +63,10 @@ def examples(rows: "Sequence[tuple[str, Sequence[str], Sequence[float]]]") -> No
 
     for text, labels, probabilities in rows:
         given = ", ".join(f"{name} {share:.2f}" for name, share in zip(labels, probabilities, strict=True)) or "none"
-        line = Text(" ".join(text.split()))
+        line = Text(plain(" ".join(text.split())))
         line.truncate(max(console().width - 4, 20), overflow="ellipsis")
         console().print(Text("  ") + line, highlight=False, soft_wrap=True)
-        console().print(Text(f"    → {given}"), highlight=False, soft_wrap=True)
+        console().print(Text(plain(f"    → {given}")), highlight=False, soft_wrap=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -75,7 +76,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
         shown.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
     for row in rows:
         # A label's name may have brackets, which are no markup.
-        shown.add_row(*(f"{cell:.4f}" if isinstance(cell, float) else escape(str(cell)) for cell in row))
+        shown.add_row(*(f"{cell:.4f}" if isinstance(cell, float) else escape(plain(str(cell))) for cell in row))
     console().print(shown)
 
 

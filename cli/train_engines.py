@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .terminal import echo
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -43,7 +45,7 @@ def train_as_one_of_many(job: "TrainingJob", json: Path | None) -> None:
     except LostRankError as error:
         # Whoever started the processes knows which was lost, and says so.
         if LEFT_ALONE not in os.environ:
-            typer.echo(f"Error: {error} The same command {job.sequel}.", err=True)
+            echo(f"Error: {error} The same command {job.sequel}.", err=True)
         raise typer.Exit(int(os.environ.get(LEFT_ALONE, "1"))) from None
     if not ranks.rank:
         traffic = ranks.traffic
@@ -66,10 +68,10 @@ def train_by_torchrun(job: "TrainingJob", given: Mapping[str, Any], processes: i
     try:
         could_use_input = launch("bncl_pyg", _words(given), processes or os.cpu_count() or 1)
     except LaunchError as error:
-        typer.echo(f"Error: {error}: the same command {job.sequel}.", err=True)
+        echo(f"Error: {error}: the same command {job.sequel}.", err=True)
         raise typer.Exit(1) from None
     except (SignalException, KeyboardInterrupt):
-        typer.echo(f"Stopped; the same command {job.sequel}.", err=True)
+        echo(f"Stopped; the same command {job.sequel}.", err=True)
         raise typer.Exit(130) from None
     if not could_use_input:
         raise typer.Exit(2)
@@ -112,7 +114,7 @@ def _stoppable(job: "TrainingJob") -> "Iterator[None]":
         raise
     except KeyboardInterrupt:
         if not is_silent():
-            typer.echo(f"Stopped; the same command {job.sequel}.", err=True)
+            echo(f"Stopped; the same command {job.sequel}.", err=True)
         raise typer.Exit(130) from None
 
 

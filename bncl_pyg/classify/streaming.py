@@ -6,9 +6,10 @@ that was stopped goes on after the last whole group of rows.
 
     OUT.partial/
       manifest.json          what the answers depend on: the model, the table, the columns
-      00000000.safetensors   the labels of the first rows: "labels" and "probabilities", best first, of all texts one
-                             after the other, and "starts" (rows + 1,); or, where all probabilities are wanted,
-                             "decisions", "all" and "candidates", and "texts": which rows have one
+      00000000.answers       the labels of the first rows, as safetensors after their SHA-256: "labels" and
+                             "probabilities", best first, of all texts one after the other, and "starts" (rows + 1,);
+                             or, where all probabilities are wanted, "decisions", "all" and "candidates", and "texts":
+                             which rows have one
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 
 from bncl_pyg.classify.added import AddedColumns, Answer
 from bncl_pyg.corpus import STANDARD_STREAM, Corpus, TextCleaner, TextTable, check_new_table, write_table
@@ -43,6 +44,8 @@ from bncl_pyg.predictor import Predictor
 ROWS_AT_ONCE = 1024
 """How many rows are read and answered before the next."""
 KIND = "partial"
+DIGEST_BYTES = hashlib.sha256().digest_size
+"""How many bytes of a file of answers are the SHA-256 of the rest."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ def predict_table(
         run: answers all groups of rows, instead of this process; returns how many rows were answered before.
     """
     choice = choice or Choice()
+    # Whoever was killed after the table was written, and before the answers were removed, goes on with both there.
+    overwrite = overwrite or (resume and not is_stream(out) and _partial(out).exists())
     known = check_new_table(out, texts.table, overwrite=overwrite)
     check_unfinished(out, resume=resume, overwrite=overwrite)
     columns = texts.table.all_columns if known.has_header else texts.table.columns
@@ -171,13 +176,21 @@ class AnswerGroups:
 
     def file(self, number: int) -> Path:
         """Return the file of a group."""
-        return self.folder / f"{number:08d}.safetensors"
+        return self.folder / f"{number:08d}.answers"
 
     def write(self, number: int, predictor: Predictor, texts: Sequence[str | None]) -> None:
         """Answer a group of rows, some perhaps without a text, and keep what the model says."""
         kept = [text for text in texts if text is not None]
         predicted = predictor.predictions(Corpus.of(kept)).chosen(self.choice)
-        write_bytes(self.file(number), save(self._tensors(predicted, [text is not None for text in texts])))
+        content = save(self._tensors(predicted, [text is not None for text in texts]))
+        write_bytes(self.file(number), hashlib.sha256(content).digest() + content)
+
+    def read(self, number: int) -> dict[str, torch.Tensor]:
+        """Return the answers of a group; a file that is not as it was written is named."""
+        content = self.file(number).read_bytes()
+        if hashlib.sha256(content[DIGEST_BYTES:]).digest() != content[:DIGEST_BYTES]:
+            raise InputError(f"{self.file(number)} is damaged; remove it, and its rows are answered again.")
+        return load(content[DIGEST_BYTES:])
 
     def _tensors(self, predicted: Predictions, has_text: list[bool]) -> dict[str, torch.Tensor]:
         texts = torch.tensor(has_text)
@@ -211,7 +224,7 @@ class _Answers:
                     f"{folder} was begun with another {changed}; drop it with overwrite=True and without resume=True."
                 )
             return
-        for file in folder.glob("*.safetensors"):
+        for file in folder.glob("*.answers"):
             file.unlink()
         write_manifest(folder, KIND, inputs, {})
 
@@ -237,7 +250,7 @@ class _Answers:
     def _groups(self) -> Iterator[dict[str, torch.Tensor]]:
         number = 0
         while self.groups.file(number).exists():
-            yield load_file(self.groups.file(number))
+            yield self.groups.read(number)
             number += 1
 
     def threshold(self, precision: float, top_k: int | None) -> float:
@@ -288,7 +301,7 @@ def _answers_folder(out: Path) -> Iterator[Path]:
             yield folder
         except BaseException:
             # What stopped before the first answer leaves nothing to go on with.
-            if not any(folder.glob("*.safetensors")):
+            if not any(folder.glob("*.answers")):
                 shutil.rmtree(folder)
             raise
         shutil.rmtree(folder)

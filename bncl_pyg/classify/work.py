@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from bncl_pyg.corpus import LabelSet, read_rows
 from bncl_pyg.features import Features, StaleFeaturesError, featurize, read_features, text_hash
-from bncl_pyg.persistence import MANIFEST, check_own_folder, folder_lock, read_manifest, write_jsonl, write_manifest
+from bncl_pyg.persistence import (
+    MANIFEST,
+    check_fields,
+    check_own_folder,
+    clear_own_folder,
+    folder_lock,
+    read_manifest,
+    write_jsonl,
+    write_manifest,
+)
 from bncl_pyg.scorers import Scorer
 
 if TYPE_CHECKING:
@@ -45,9 +54,12 @@ class WorkFolder:
         check_own_folder(path, KIND)
         path.mkdir(parents=True, exist_ok=True)
         with folder_lock(path):
+            clear_own_folder(path)
             made_from: dict[str, str] = {}
             if (path / MANIFEST).exists():
-                made_from = read_manifest(path, KIND, check_files=False)["made_from"]
+                manifest = read_manifest(path, KIND, check_files=False)
+                check_fields(manifest, {"made_from": dict}, path / MANIFEST)
+                made_from = manifest["made_from"]
             else:
                 write_manifest(path, KIND, {"made_from": made_from}, {})
             yield cls(path, made_from)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,10 +13,12 @@ from typing import Any
 from bncl_pyg.corpus.sentences import split_sentences
 from bncl_pyg.corpus.tables import Row, Table, read_lines
 from bncl_pyg.errors import InputError
-from bncl_pyg.persistence import write_jsonl
+from bncl_pyg.persistence import parse_json, write_jsonl
 
 _SHOWN = 60
 """How many letters of a meaning an error message shows."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
+"""What no name can hold: XML cannot write it down, and a terminal may obey it."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class LabelSet:
     """An ordered set of labels; a label's place is its column in every matrix.
 
     Args:
-        names: unique, not blank.
+        names: unique, not blank, without control characters.
         descriptions: what the label means, in words; one a name.
         synonyms: other words for the label, a tuple a name; empty where no label has any.
     """
@@ -38,6 +41,14 @@ class LabelSet:
         if len(self._places) != len(self.names):
             twice = next(name for place, name in enumerate(self.names) if self._places[name] != place)
             raise InputError(f"Label '{twice}' is given twice.")
+        # All at once first: there may be a million of them.
+        if control := _CONTROL.search("".join(self.names)):
+            bad = next(name for name in self.names if control[0] in name)
+            raise InputError(f"Label {bad!a} has the control character {control[0]!a}, which no name can hold.")
+        for strings in (self.names, self.descriptions, *self.synonyms):
+            if not is_unicode("".join(strings)):
+                bad = next(text for text in strings if not is_unicode(text))
+                raise InputError(f"The labels have half of a surrogate pair, which is no letter, in {bad!a}.")
         if self.synonyms and len(self.synonyms) != len(self.names):
             raise InputError(f"There are {len(self.names)} label names but synonyms of {len(self.synonyms)}.")
         for name, words in zip(self.names, self.synonyms, strict=False):
@@ -223,13 +234,28 @@ def digest(parts: Iterable[str]) -> str:
     return total.hexdigest()
 
 
+def is_unicode(text: str) -> bool:
+    """Return whether a string can be written down: JSON and file names can smuggle in halves of surrogate pairs."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _plain_json(path: Path) -> Any:
     """Return the labels of a `.json` file that are no table: a list of names, or an object from name to description."""
     if path.suffix != ".json" or not path.is_file():
         return None
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError:
+        content = parse_json(path.read_text(encoding="utf-8-sig"))
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            return None  # JSON lines
+        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
+    except UnicodeDecodeError:
         return None  # the table says on which line
     if isinstance(content, list):
         return content if content and all(isinstance(name, str) for name in content) else None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bncl_pyg.corpus.annotation import NOT_YET, Annotation
 from bncl_pyg.corpus.columns import Columns, TextTable
-from bncl_pyg.corpus.labels import LabelSet
+from bncl_pyg.corpus.labels import LabelSet, is_unicode
 from bncl_pyg.corpus.tables import LIST_SEPARATOR
 from bncl_pyg.errors import InputError
 
@@ -175,6 +175,8 @@ def _one_dimension(name: str, values: Any) -> Iterable[Any]:
 
 def _text(value: object, place: int) -> str:
     if isinstance(value, str):
+        if not is_unicode(value):
+            raise InputError(f"texts[{place}] has half of a surrogate pair, which is no letter.")
         return str(value)
     if _is_missing(value):
         raise InputError(f"texts[{place}] is missing ({value}); every text must be a string.")
@@ -185,6 +187,8 @@ def _identifier(value: object, place: int) -> str:
     if isinstance(value, bool | np.bool_) or not isinstance(value, str | int | np.integer):
         problem = f"is missing ({value})" if _is_missing(value) else f"is of type {type(value).__name__}"
         raise TypeError(f"ids[{place}] must be a string or a whole number, but {problem}.")
+    if isinstance(value, str) and not is_unicode(value):
+        raise InputError(f"ids[{place}] has half of a surrogate pair, which is no letter.")
     return str(value)
 
 

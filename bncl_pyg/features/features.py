@@ -18,6 +18,9 @@ from bncl_pyg.ranks import ALONE, Ranks
 ROUNDING = 2e-3
 """How far entailment + contradiction may pass 1: two float16 numbers near 1 round by up to half of this each."""
 
+MAX_NUMBER = 65504.0
+"""How large a number of a text's vector may be: as large as a store can hold."""
+
 MOST_PAIRS = 10**9
 """How many scores, entailment and contradiction each, are held at once at most."""
 
@@ -83,6 +86,10 @@ class Features:
         for name, content in (("vectors", self.vectors), ("words", self.words)):
             if content is not None and content.shape[0] != len(self.ids):
                 raise InputError(f"There are {name} of {content.shape[0]} texts, but there are {len(self.ids)} texts.")
+        if self.vectors is not None:
+            self._check_vectors(self.vectors)
+        if self.words is not None and not bool(np.isfinite(self.words.data).all()):
+            raise InputError("The counts of words must be finite numbers.")
         for name, scores in self.parts.items():
             if tuple(scores.shape) != (2, *expected):
                 raise InputError(f"The scores of part '{name}' have shape {tuple(scores.shape)}, not {(2, *expected)}.")
@@ -99,6 +106,15 @@ class Features:
         """Return those of the rows, counted over all processes, that this process holds, counted over its own."""
         first, last = self.ranks.span(len(self))
         return rows[(rows >= first) & (rows < last)] - first
+
+    def _check_vectors(self, vectors: Tensor) -> None:
+        outside = ~(vectors.abs() <= MAX_NUMBER)
+        if bool(outside.any()):
+            text, place = (int(number) for number in outside.nonzero()[0])
+            raise InputError(
+                f"The vector of text '{self.ids[text]}' holds {vectors[text, place].item():g}, but numbers must lie "
+                f"between -{MAX_NUMBER:g} and {MAX_NUMBER:g}, which half precision can hold."
+            )
 
     def _check_candidates(self, candidates: Tensor) -> None:
         ascending = bool((candidates[:, 1:] > candidates[:, :-1]).all())

@@ -74,8 +74,21 @@ class IndexPiece:
 
     @classmethod
     def read(cls, path: Path) -> "IndexPiece":
-        """Map a file."""
-        return cls(**map_arrays(path))
+        """Map a file; one that holds anything else than an index is told."""
+        if not path.is_file():
+            raise InputError(f"{path} is missing: it holds the ids of the texts.")
+        arrays = map_arrays(path)
+        kinds = {"ids": "uint8", "ends": "int64", "sha256": "uint8", "keys": "uint64", "places": "int64"}
+        if {name: str(array.dtype) for name, array in arrays.items()} != kinds:
+            raise InputError(f"{path} is damaged: it must hold {', '.join(kinds)}.")
+        piece = cls(**arrays)
+        count = len(piece.ends)
+        one_each = piece.keys.shape == piece.places.shape == piece.ends.shape == (count,)
+        if not one_each or piece.ids.ndim != 1 or piece.sha256.shape != (count, 32):
+            raise InputError(f"{path} is damaged: it does not hold one id and one hash a text.")
+        if (int(piece.ends[-1]) if count else 0) != len(piece.ids):
+            raise InputError(f"{path} is damaged: its ids do not end where they must.")
+        return piece
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, the widest numbers first, as the format wants them."""

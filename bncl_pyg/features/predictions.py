@@ -10,7 +10,11 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from bncl_pyg.errors import InputError
 from bncl_pyg.features.choice import Choice
+
+ROUNDING = 1e-5
+"""How far a probability may pass 1 by rounding."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,16 @@ class Predictions:
     scores: Tensor
     labels: int
     candidates: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        # A model that overflows must not be believed, nor its numbers be written down.
+        outside = ~((self.probabilities >= 0) & (self.probabilities <= 1 + ROUNDING))
+        if bool(outside.any()):
+            text, place = (int(number) for number in outside.nonzero()[0])
+            raise InputError(
+                f"The model says that label number {place + 1} of text number {text + 1} has the probability "
+                f"{self.probabilities[text, place].item():g}: its numbers, or those of the text, are too large for it."
+            )
 
     def __len__(self) -> int:
         return len(self.decisions)

@@ -39,6 +39,7 @@ this machine or another, can write shards, and their manifests join them.
 """
 
 import hashlib
+import json
 import logging
 import re
 from bisect import bisect_right
@@ -61,8 +62,8 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.features.features import Features
 from bncl_pyg.features.index import IndexPiece, Span, TextIndex, match, text_hash
 from bncl_pyg.persistence import (
-    LOCK,
     MANIFEST,
+    check_fields,
     check_free,
     folder_lock,
     read_manifest,
@@ -81,6 +82,8 @@ BLOCK_LABELS = 4096
 """How many labels' vectors are kept in one file."""
 MOST_COUNT = 2**15 - 1
 """How often a word is counted in a text at most."""
+MOST_BUCKETS = 2**31 - 1
+"""How many buckets of words there can be: their numbers are kept in 32 bits."""
 LABELS = "labels.jsonl"
 SHARD = "features-shard"
 """The kind of manifest that a shard has."""
@@ -174,6 +177,10 @@ def scorer_configs(scorer: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {str(scorer.get("name") or "scores"): scorer} if parts is None else parts
 
 
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
 def cut(start: int, stop: int, size: int) -> list[Span]:
     """Cut a range into groups of at most `size`."""
     return [(first, min(first + size, stop)) for first in range(start, stop, size)]
@@ -208,15 +215,32 @@ class FeatureStore:
             return {}
         manifest = read_manifest(self.path, SHARD, check_files=False, name=name)
         expected = self._shard_content(key)
+        made_by, known = manifest.get("made_by", {}), expected.pop("made_by")
         if any(manifest.get(field) != value for field, value in expected.items()):
             raise InputError(f"{self.path / name} is of other texts than those of its store; make {self.path} anew.")
+        # Parts and labels that came later are not in it yet; what is in it must be what the store has.
+        if not isinstance(made_by, dict) or any(known.get(what) != digest for what, digest in made_by.items()):
+            raise InputError(
+                f"{self.path / name} was made by another scorer, or of other labels; make {self.path} anew."
+            )
         return dict(manifest["files"])
 
     def _shard_content(self, key: str) -> dict[str, Any]:
+        made_by = {"made_by": self._made_by}
         if key.startswith("c"):
-            return {}
+            return made_by
         rows = self.grid.rows_with(int(key[1:]))
-        return {"rows": list(rows), "texts": self.index.digest(rows)}
+        return {"rows": list(rows), "texts": self.index.digest(rows), **made_by}
+
+    @cached_property
+    def _made_by(self) -> dict[str, str]:
+        """What the files of a shard depend on besides its texts: parts of the scorer and groups of labels, hashed."""
+        options = {name: self.config.get(name) for name in ("kind", "dtype", "template", "candidates", "word_buckets")}
+        parts = {f"part {name}": _hash(config) for name, config in scorer_configs(self.config["scorer"]).items()}
+        groups = {
+            f"labels {first}": self.labels.chosen(range(first, last)).digest() for first, last in self.grid.columns
+        }
+        return {"options": _hash(options), **parts, **groups}
 
     def has_file(self, name: str) -> bool:
         """Return whether a file is there and counts."""
@@ -247,6 +271,8 @@ class FeatureStore:
     def put(self, rows: Span, columns: Span, part: str, scores: dict[str, Tensor]) -> None:
         """Write one block of a part."""
         number_type = DTYPES[self.config["dtype"]]
+        for name in ("entailment", "contradiction"):
+            self._check_numbers(rows, f"{name} by '{part}'", scores[name])
         tensors = {
             name: (values.to(number_type) if values.is_floating_point() else values.to(torch.int32)).contiguous()
             for name, values in scores.items()
@@ -314,7 +340,17 @@ class FeatureStore:
 
     def put_vectors(self, rows: Span, part: str, vectors: Tensor) -> None:
         """Write a part's vectors of a group of texts."""
+        self._check_numbers(rows, f"vector by '{part}'", vectors.half())
         self._put(vectors_name(rows, part), {"vectors": vectors.half().contiguous()})
+
+    def _check_numbers(self, rows: Span, what: str, numbers: Tensor) -> None:
+        """Raise where a number is not finite, or would not be when it is stored, and name its text."""
+        outside = ~numbers.isfinite()
+        if bool(outside.any()):
+            text = self.index.id(rows[0] + int(outside.nonzero()[0][0]))
+            raise InputError(
+                f"The {what} of text '{text}' holds a number that is not finite, or too large for half precision."
+            )
 
     def put_texts(self, rows: Span, words: csr_array) -> None:
         """Write the words of a group of texts."""
@@ -447,14 +483,17 @@ def writing(
         )
     given = _index_of(texts, path)
     with folder_lock(path):
-        if fresh and (path / MANIFEST).exists():
+        there = (path / MANIFEST).exists()
+        if there and fresh:
             check_free(path, "features", overwrite=True)
-            _clear(path)
-        if not (path / MANIFEST).exists():
-            if any(not file.name.startswith(".") for file in path.iterdir()):
-                raise InputError(f"{path} is not empty and is no bncl features folder; choose another name.")
+        elif not there and any(not file.name.startswith(".") for file in path.iterdir()):
+            raise InputError(f"{path} is not empty and is no bncl features folder; choose another name.")
+        if fresh or not there:
             # An empty store first, which then grows: whenever a run is killed, what is there is a store.
             FeatureStore(path, config, TextIndex(), LabelSet((), ()), Grid(), {}).write_manifest()
+        if read_manifest(path, "features", check_files=False).get("shape") == [0, 0]:
+            # Nothing counts in an empty store; a run that started anew may have been killed before it removed this.
+            _clear(path)
         store = _grown(path, config, given, labels, block_texts)
         store.clear_leftovers()
         if verify:
@@ -478,11 +517,11 @@ def _index_of(texts: Iterable[tuple[str, str]], path: Path) -> TextIndex:
 
 
 def _clear(path: Path) -> None:
-    # The manifest goes last: until then this is a store, whose missing blocks would be scored again.
+    """Remove what a store holds besides its manifest; other people's files stay."""
     for file in path.iterdir():
-        if file.name not in (LOCK, MANIFEST):
+        own = file.name == LABELS or file.name.startswith(("block-", "label-", "shard-", "text-", "texts-", "vectors-"))
+        if own and file.is_file():
             file.unlink()
-    (path / MANIFEST).unlink()
 
 
 def _grown(path: Path, config: dict[str, Any], index: TextIndex, labels: LabelSet, block_texts: int) -> FeatureStore:
@@ -571,7 +610,7 @@ def open_store(path: Path, *, check: bool = True) -> FeatureStore:
         check: whether the index of the texts is compared with its checksum, which reads all of it.
     """
     manifest = read_manifest(path, "features", check_files=check)
-    texts, columns = manifest["shape"]
+    texts, columns = _check_manifest(manifest, path / MANIFEST)
     labels = LabelSet.read(path / LABELS) if columns and (path / LABELS).is_file() else LabelSet((), ())
     # A run that was killed while it added labels may have left a longer list: the manifest counts.
     labels = labels.chosen(range(min(columns, len(labels))))
@@ -579,12 +618,51 @@ def open_store(path: Path, *, check: bool = True) -> FeatureStore:
         raise InputError(f"{path / LABELS} is missing or damaged: it is not the file that its manifest describes.")
     runs = tuple((first, last, size) for first, last, size in manifest["rows"])
     index = TextIndex([IndexPiece.read(path / index_name(run[0])) for run in runs])
-    if len(index) != texts:
+    if [len(piece) for piece in index.pieces] != [last - first for first, last, _ in runs]:
         raise InputError(f"{path} is damaged: its index holds {len(index)} texts, but its manifest says {texts}.")
     grid = Grid(runs, tuple((first, last) for first, last in manifest["columns"]))
     own = {"format", "version", "shape", "rows", "columns", "labels", "files"}
     config = {key: value for key, value in manifest.items() if key not in own}
     return FeatureStore(path, config, index, labels, grid, dict(manifest["files"]))
+
+
+def _check_manifest(manifest: dict[str, Any], where: Path) -> tuple[int, int]:
+    """Raise unless a manifest describes a store; return how many texts and labels it has.
+
+    Its digest says that nobody changed it by accident; whoever wrote it on purpose can write anything.
+    """
+    lists = dict.fromkeys(("shape", "rows", "columns"), list)
+    strings = dict.fromkeys(("labels", "kind", "dtype"), str)
+    check_fields(manifest, {**lists, **strings, "scorer": dict, "template": (str, list)}, where)
+    shape = manifest["shape"]
+    if not _are_numbers(shape, 2):
+        raise InputError(f"{where}: 'shape' must be two numbers.")
+    for name, total, length in (("rows", shape[0], 3), ("columns", shape[1], 2)):
+        end = 0
+        for group in manifest[name]:
+            if not _are_numbers(group, length) or group[0] != end or group[1] <= end or group[-1] < 1:
+                raise InputError(f"{where}: '{name}' must be groups that follow each other.")
+            end = group[1]
+        if end != total:
+            raise InputError(f"{where}: '{name}' are {end}, but the shape says {total}.")
+    kind, dtype, parts = manifest["kind"], manifest["dtype"], manifest["scorer"].get("parts", {})
+    if kind not in ("dense", "sparse") or dtype not in DTYPES:
+        raise InputError(f"{where}: there is no kind '{kind}' of features with numbers of type '{dtype}'.")
+    if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
+        raise InputError(f"{where}: the parts of 'scorer' must be objects.")
+    if kind == "sparse":
+        check_fields(manifest, {"candidates": int}, where)
+        if manifest["candidates"] < 1 or 0 < shape[1] < manifest["candidates"]:
+            raise InputError(f"{where}: there cannot be {manifest['candidates']} candidates of {shape[1]} labels.")
+    if "word_buckets" in manifest:
+        check_fields(manifest, {"word_buckets": int}, where)
+        if not 1 <= manifest["word_buckets"] <= MOST_BUCKETS:
+            raise InputError(f"{where}: there cannot be {manifest['word_buckets']} buckets of words.")
+    return shape[0], shape[1]
+
+
+def _are_numbers(values: Any, count: int) -> bool:
+    return isinstance(values, list) and len(values) == count and all(type(one) is int and one >= 0 for one in values)
 
 
 def write_features(features: Features, path: Path, *, dtype: Dtype = "float32", overwrite: bool = False) -> None:

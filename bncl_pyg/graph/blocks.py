@@ -216,9 +216,11 @@ def work_folder(out: Path) -> Iterator[Path]:
             completed = True
         finally:
             if completed or not any(folder.glob("*.block")):
+                # The manifest goes last: without it, what a killed run leaves would block the next.
                 for file in folder.iterdir():
-                    if file.name != LOCK:
+                    if file.name not in (LOCK, MANIFEST):
                         file.unlink()
+                (folder / MANIFEST).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from bncl_pyg.graph.nearest import DEFAULT_SEARCH, NearestSearch, check_neighbou
 from bncl_pyg.graph.percentiles import check_percentiles, percentile_edges
 from bncl_pyg.graph.prune import pruned_neighbourhoods
 from bncl_pyg.graph.signed import SignedLabelGraph
+from bncl_pyg.graph.walks import MAX_HOPS
 
 log = logging.getLogger(__name__)
 
@@ -121,8 +122,8 @@ def check_options(
     """Raise unless `build_graph` can build a graph of so many labels with a vector; nothing is computed for it."""
     if percentiles is not None and neighbours is not None:
         raise InputError("A graph is built by percentiles or by neighbours, but both are given.")
-    if hops < 1:
-        raise InputError(f"A graph needs at least 1 hop, but {hops} were asked for.")
+    if not 1 <= hops <= MAX_HOPS:
+        raise InputError(f"A graph needs 1 to {MAX_HOPS} hops, but {hops} were asked for.")
     if max_neighbours is not None and max_neighbours < 1:
         raise InputError(f"Each label must keep at least 1 neighbour, but {max_neighbours} were asked for.")
     if not memory > 0:

@@ -3,13 +3,16 @@
 A graph compares them by their cosines, :math:`d_{uv} = e_u · e_v / (|e_u| |e_v|)`.
 """
 
+import gzip
 import math
 import pickle
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -25,9 +28,21 @@ EMBEDDED = "embedded"
 LABELS_A_BLOCK = 4096
 """How many labels the embedded encoder reads before their vectors are kept."""
 
+MAX_NUMBER = 1e15
+"""How large a number of a label's vector may be."""
+
 Labels = LabelSet | Sequence[str] | Mapping[str, str]
 """Labels as they may be given: a `LabelSet`, names (which describe themselves), or {name: description}."""
 
+GENSIM_DATA = (
+    "conceptnet-numberbatch-17-06-300",
+    "fasttext-wiki-news-subwords-300",
+    *(f"glove-twitter-{size}" for size in (25, 50, 100, 200)),
+    *(f"glove-wiki-gigaword-{size}" for size in (50, 100, 200, 300)),
+    "word2vec-google-news-300",
+    "word2vec-ruscorpora-300",
+)
+"""The sets of word vectors that gensim-data has: only these names are looked for on the network."""
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -44,6 +59,16 @@ class LabelVectors:
     vectors: NDArray[np.float32]
     source: str
     missing_words: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # The square of a larger number has no place in float32, and a cosine needs squares.
+        outside = ~(np.abs(self.vectors) <= MAX_NUMBER)
+        if outside.any():
+            row = int(np.flatnonzero(outside.any(axis=1))[0])
+            raise InputError(
+                f"The vector of label number {row + 1} ({self.source}) holds {self.vectors[row][outside[row]][0]:g}, "
+                f"but numbers must lie between -{MAX_NUMBER:g} and {MAX_NUMBER:g}."
+            )
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -155,13 +180,21 @@ def load_word_vectors(source: str) -> Any:
         return _load_text(path)
     except InputError:
         raise
-    except (ValueError, EOFError, UnicodeDecodeError, pickle.UnpicklingError) as error:
+    except (ValueError, EOFError, pickle.UnpicklingError, gzip.BadGzipFile, zlib.error, MemoryError) as error:
         raise InputError(f"{path} could not be read as word vectors ({error}).") from None
 
 
 def _load_binary(path: Path) -> Any:
     from gensim.models import KeyedVectors
 
+    if path.suffix == ".bin":
+        # gensim makes room for as much as the first line promises before it looks for it.
+        with path.open("rb") as file:
+            head = file.readline(100).split()
+        if len(head) != 2 or not all(word.isdigit() for word in head):
+            raise InputError(f"{path} must begin with how many words it holds and of how many numbers.")
+        if int(head[0]) * (4 * int(head[1]) + 2) > path.stat().st_size:  # a word has a letter and a blank at least
+            raise InputError(f"{path} is shorter than its first line says.")
     return KeyedVectors.load_word2vec_format(str(path), binary=True)
 
 
@@ -216,8 +249,12 @@ class _KeyedVectorsUnpickler(pickle.Unpickler):
 def _load_kv(path: Path) -> Any:
     from gensim.models import KeyedVectors
 
-    with path.open("rb") as file:
-        loaded = _KeyedVectorsUnpickler(file).load()
+    try:
+        with path.open("rb") as file:
+            loaded = _KeyedVectorsUnpickler(file).load()
+    except (AttributeError, ImportError, IndexError, KeyError, OverflowError, RecursionError, TypeError) as error:
+        # What is no pickle, or one that somebody made, may raise any of these.
+        raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from None
     if not isinstance(loaded, KeyedVectors):
         raise InputError(f"{path} holds no gensim KeyedVectors.")
     _read_arrays_beside(path, loaded)
@@ -237,7 +274,7 @@ def _read_arrays_beside(path: Path, loaded: Any) -> None:
     if any(name not in ("vectors", "vectors_norm") for name in arrays):
         raise pickle.UnpicklingError(f"it lists arrays other than its vectors ({', '.join(map(str, arrays))})")
     if "vectors" in arrays:
-        loaded.vectors = np.load(path.with_name(f"{path.name}.vectors.npy"), allow_pickle=False)
+        loaded.vectors = _load_array(path.with_name(f"{path.name}.vectors.npy"))
     vectors = getattr(loaded, "vectors", None)
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or len(vectors) != len(loaded.index_to_key):
         raise InputError(f"{path} does not hold one vector a word.")
@@ -246,10 +283,29 @@ def _read_arrays_beside(path: Path, loaded: Any) -> None:
 def _load_npy(path: Path) -> Any:
     vocabulary = _vocabulary_beside(path)
     words = [line for _, line in read_lines(vocabulary)]
-    matrix = np.load(path, allow_pickle=False)
+    matrix = _load_array(path)
     if matrix.ndim != 2 or len(matrix) != len(words):
         raise InputError(f"{path} has shape {matrix.shape}, but {vocabulary} lists {len(words)} words.")
     return _keyed(words, matrix.astype(np.float32))
+
+
+def _load_array(path: Path) -> NDArray[Any]:
+    """Read a `.npy` file, after checking that it is as long as its header says: room is made before it is read."""
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            read_header = np.lib.format.read_array_header_1_0
+            read_header = read_header if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, kind = read_header(file)
+            rest = path.stat().st_size - file.tell()
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except (RecursionError, MemoryError, SyntaxError, TokenError, TypeError):
+        raise InputError(f"{path} has a header that describes no array.") from None
+    if kind.kind not in "fiu" or any(size < 0 for size in shape) or math.prod(shape) * kind.itemsize != rest:
+        raise InputError(f"{path} does not hold the {kind} numbers of shape {shape} that its header promises.")
+    array: NDArray[Any] = np.load(path, allow_pickle=False)
+    return array
 
 
 def _vocabulary_beside(path: Path) -> Path:
@@ -263,10 +319,15 @@ def _vocabulary_beside(path: Path) -> Path:
 
 
 def _load_by_name(name: str) -> Any:
-    import gensim.downloader
-
     if "/" in name or Path(name).suffix:
         raise InputError(f"{name} does not exist.")
+    import gensim.downloader
+
+    # A file that is missing, or misspelt, is nothing to ask the network for; nor is it to run code from there.
+    if name not in GENSIM_DATA and not (Path(gensim.downloader.BASE_DIR) / name).is_dir():
+        raise InputError(
+            f"'{name}' is neither a file nor a set of word vectors that gensim-data has, such as {GENSIM_DATA[7]}."
+        )
     try:
         loaded = gensim.downloader.load(name)
     except (OSError, ValueError, KeyError) as error:

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from bncl_pyg.graph.walks import Neighbourhood, from_tensors
-from bncl_pyg.persistence import read_manifest
+from bncl_pyg.errors import InputError
+from bncl_pyg.graph.walks import MAX_HOPS, Neighbourhood, from_tensors
+from bncl_pyg.persistence import MANIFEST, check_fields, read_manifest
 
 EDGES, NEIGHBOURHOODS = "graph.safetensors", "neighbourhoods.safetensors"
 
@@ -30,20 +32,44 @@ class GraphParts(NamedTuple):
 def read_parts(path: Path) -> GraphParts:
     """Read a folder that `SignedLabelGraph.save` wrote; a file that is not as it was written is named."""
     manifest = read_manifest(path, "graph")
-    tensors = load_file(path / EDGES)
-    names = tuple(manifest["labels"])
+    # What follows was written by us, unless somebody wrote the digests, too.
+    check_fields(manifest, {"labels": list, "hops": int, "provenance": dict}, path / MANIFEST)
+    names, hops = tuple(manifest["labels"]), manifest["hops"]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise InputError(f"{path / MANIFEST}: 'labels' must be names, each once.")
+    if not 1 <= hops <= MAX_HOPS:
+        raise InputError(f"{path / MANIFEST}: 'hops' must be between 1 and {MAX_HOPS}, but is {hops}.")
+    tensors = _edges(path / EDGES, len(names))
     pruned = []
-    if (path / NEIGHBOURHOODS).exists():
-        pruned = from_tensors(load_file(path / NEIGHBOURHOODS), len(names))
-    return GraphParts(
-        names,
-        tensors["pairs"],
-        tensors["sign"],
-        tensors["weight"],
-        manifest["hops"],
-        manifest["provenance"],
-        pruned,
-    )
+    if NEIGHBOURHOODS in manifest["files"]:
+        try:
+            pruned = from_tensors(_tensors(path / NEIGHBOURHOODS), len(names))
+        except (ValueError, TypeError, IndexError) as error:
+            raise InputError(f"{path / NEIGHBOURHOODS} holds no neighbourhoods of these labels ({error}).") from None
+    return GraphParts(names, tensors["pairs"], tensors["sign"], tensors["weight"], hops, manifest["provenance"], pruned)
+
+
+def _tensors(file: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{file} is not a readable safetensors file ({error}).") from None
+
+
+def _edges(file: Path, labels: int) -> dict[str, Tensor]:
+    """Read the edges, after checking that they join labels that there are."""
+    tensors = _tensors(file)
+    kinds = {"pairs": torch.int64, "sign": torch.int8, "weight": torch.float32}
+    if {name: tensor.dtype for name, tensor in tensors.items()} != kinds:
+        raise InputError(f"{file} must hold {', '.join(kinds)}, and nothing else.")
+    pairs, sign, weight = (tensors[name] for name in kinds)
+    if pairs.dim() != 2 or len(pairs) != 2 or not pairs.shape[1:] == sign.shape == weight.shape:
+        raise InputError(f"{file} does not hold one sign and one weight an edge.")
+    if pairs.numel() and not 0 <= int(pairs.min()) <= int(pairs.max()) < labels:
+        raise InputError(f"{file} has an edge of a label that there is not.")
+    if not bool(weight.isfinite().all()) or not bool((sign.abs() == 1).all()):
+        raise InputError(f"{file} has a sign or a weight that cannot be.")
+    return tensors
 
 
 def sorted_keys(pairs: Tensor, labels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,5 +1,6 @@
 """The signed label graph as PyG `Data`: labels are nodes, friends and enemies are edges with a sign."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from bncl_pyg.graph.parts import (
     read_parts,
     sorted_keys,
 )
-from bncl_pyg.graph.walks import ENEMY, FRIEND, Neighbourhood, to_tensors
+from bncl_pyg.graph.walks import ENEMY, FRIEND, MAX_HOPS, Neighbourhood, to_tensors
 from bncl_pyg.persistence import new_folder, write_file, write_manifest
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class SignedLabelGraph(Data):
         pruned: list[Neighbourhood] | None = None,
     ) -> "SignedLabelGraph":
         """Make the graph from each pair once; `pairs` is (2, pairs), `sign` and `weight` are (pairs,)."""
+        if isinstance(hops, bool) or not isinstance(hops, int | np.integer) or not 1 <= hops <= MAX_HOPS:
+            raise InputError(f"A graph has 1 to {MAX_HOPS} hops, but {hops!r} were given.")
         _check_pairs(label_names, pairs, sign)
         keys, order = sorted_keys(pairs, len(label_names))
         _check_once(label_names, keys)
@@ -238,7 +241,8 @@ class SignedLabelGraph(Data):
         write_file(path, self._write_graphml)
 
     def _write_graphml(self, path: Path) -> None:
-        names = [quoteattr(name) for name in self.label_names]
+        # Nodes of a graph of one's own may have any names; what XML cannot hold becomes the replacement character.
+        names = [quoteattr(_NOT_XML.sub("\ufffd", name)) for name in self.label_names]
         upper = self.edge_index[0] < self.edge_index[1]
         columns = (self.edge_index[0], self.edge_index[1], self.edge_sign, self.edge_weight)
         edges = zip(*(column[upper].tolist() for column in columns), strict=True)
@@ -254,6 +258,7 @@ class SignedLabelGraph(Data):
             file.write("</graph></graphml>\n")
 
 
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GRAPHML_HEAD = """<?xml version="1.0" encoding="utf-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="hops" for="graph" attr.name="hops" attr.type="int"/>

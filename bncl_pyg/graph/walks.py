@@ -12,6 +12,8 @@ FRIEND, ENEMY = 1, -1
 """The signs of edges."""
 MAX_WALKS = 2**31 - 1
 """Where walk counts stop growing: only "more than none" and comparisons matter, and no product may overflow."""
+MAX_HOPS = 16
+"""Over how many hops neighbourhoods can reach: far fewer are of use, and a file must not ask for a million."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,25 @@ def to_tensors(hops: Sequence[Neighbourhood]) -> dict[str, Tensor]:
 
 
 def from_tensors(tensors: dict[str, Tensor], labels: int) -> list[Neighbourhood]:
-    """Return the neighbourhoods that `to_tensors` wrote down."""
+    """Return the neighbourhoods that `to_tensors` wrote down; raise `ValueError` where it did not write these."""
 
     def counts(hop: int, kind: str) -> csr_array:
         starts, targets, walks = (tensors[f"{hop}.{kind}.{part}"].numpy() for part in ("starts", "targets", "walks"))
-        return csr_array((walks.astype(np.int64), targets, starts), shape=(labels, labels))
+        return _checked(csr_array((walks.astype(np.int64), targets, starts), shape=(labels, labels)))
 
-    hops = max(int(name.split(".")[0]) for name in tensors)
+    hops = len(tensors) // 6
+    names = {f"{hop}.{kind}.{part}" for hop in range(1, hops + 1) for kind in _KINDS for part in _PARTS}
+    if set(tensors) != names:
+        raise ValueError("the neighbourhoods are not those of hops 1, 2, …")
     return [Neighbourhood(counts(hop, "friends"), counts(hop, "enemies")) for hop in range(1, hops + 1)]
+
+
+_KINDS, _PARTS = ("friends", "enemies"), ("starts", "targets", "walks")
+
+
+def _checked(counts: csr_array) -> csr_array:
+    counts.check_format(full_check=True)
+    return counts
 
 
 def _edge_index(counts: csr_array) -> Tensor:

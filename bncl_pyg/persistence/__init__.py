@@ -10,7 +10,10 @@ from bncl_pyg.persistence.card import (
     with_repository,
 )
 from bncl_pyg.persistence.files import (
+    check_has_end,
     check_new_file,
+    clear_leftovers,
+    clear_own_folder,
     is_stream,
     read_json,
     sha256_of,
@@ -23,6 +26,7 @@ from bncl_pyg.persistence.folders import (
     CARD,
     LOCK,
     MANIFEST,
+    check_fields,
     check_file,
     check_free,
     check_own_folder,
@@ -32,6 +36,7 @@ from bncl_pyg.persistence.folders import (
     write_manifest,
 )
 from bncl_pyg.persistence.hub import HubOptions, check_hub_name, hub_state, local_folder, refusals
+from bncl_pyg.persistence.json_text import parse_json, parse_json_at
 
 __all__ = [
     "CARD",
@@ -42,17 +47,23 @@ __all__ = [
     "EncoderLicense",
     "HubOptions",
     "card_text",
+    "check_fields",
     "check_file",
     "check_free",
+    "check_has_end",
     "check_hub_name",
     "check_new_file",
     "check_own_folder",
+    "clear_leftovers",
+    "clear_own_folder",
     "folder_lock",
     "hub_state",
     "is_stream",
     "local_folder",
     "map_arrays",
     "new_folder",
+    "parse_json",
+    "parse_json_at",
     "read_json",
     "read_manifest",
     "refusals",

@@ -1,6 +1,7 @@
 """Arrays in safetensors files that need not fit into memory: written piece by piece, mapped when they are read."""
 
 import json
+import math
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from bncl_pyg.errors import InputError
 from bncl_pyg.persistence.files import write_file
+from bncl_pyg.persistence.json_text import parse_json
 
 PIECE = 2**22
 """How many rows of an array are copied at a time."""
@@ -43,14 +46,38 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def map_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a file, mapped into memory."""
+    """Return the arrays of a file, mapped into memory; a header that lies about the file is told."""
+    size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
-    return {
-        name: _mapped(path, _TYPES[entry["dtype"]], 8 + length + entry["data_offsets"][0], tuple(entry["shape"]))
-        for name, entry in header.items()
-    }
+        if length > size - 8:
+            raise InputError(f"{path} is damaged: its header would be longer than the file.")
+        try:
+            header = parse_json(file.read(length).decode())
+        except ValueError:
+            raise InputError(f"{path} is damaged: its header is no JSON.") from None
+    if not isinstance(header, dict):
+        raise InputError(f"{path} is damaged: its header is no JSON object.")
+    return {name: _described(path, name, entry, 8 + length, size) for name, entry in header.items()}
+
+
+def _described(path: Path, name: str, entry: Any, start: int, size: int) -> NDArray[Any]:
+    """Return the array that an entry of a header describes, after checking that it lies in the file."""
+    described: dict[str, Any] = entry if isinstance(entry, dict) else {}
+    kind: Any = described.get("dtype")
+    shape: Any = described.get("shape")
+    offsets: Any = described.get("data_offsets")
+    if not isinstance(kind, str) or kind not in _TYPES or not _are_counts(shape) or not _are_counts(offsets, 2):
+        raise InputError(f"{path} is damaged: its header does not describe '{name}' as an array.")
+    first, last = offsets
+    if last - first != math.prod(shape) * _TYPES[kind].itemsize or start + last > size:
+        raise InputError(f"{path} is damaged: '{name}' is not as large as its header says.")
+    return _mapped(path, _TYPES[kind], start + first, tuple(shape))
+
+
+def _are_counts(values: Any, count: int | None = None) -> bool:
+    whole = isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+    return whole and count in (None, len(values))
 
 
 class ArraySpool:

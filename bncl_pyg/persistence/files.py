@@ -1,9 +1,12 @@
 """Files and folders that are whole or absent: everything is written beside its place, synced, then renamed."""
 
+import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from bncl_pyg.errors import InputError
+from bncl_pyg.persistence.json_text import parse_json
 
 MAX_LINKS = 40
 """As many links as the system follows."""
+UNFINISHED = ".bncl-"
+"""What stands in the names of files and folders that are being written; nobody else has such names."""
+MEMORY_DEVICES, NULL_DEVICE = 1, 3
+"""Linux' numbers of /dev/mem, /dev/zero, /dev/random and the like, and among them of /dev/null."""
 
 
 def sha256_of(path: Path) -> str:
@@ -54,9 +62,7 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
     path = path.resolve() if path.is_symlink() else path
     if path.is_dir():
         raise InputError(f"{path} is a folder, but a file is to be written here.")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=parent_of(path))
-    os.close(handle)
-    temporary = Path(name)
+    temporary, handle = _temporary_file(path)
     try:
         write(temporary)
         sync(temporary)
@@ -64,7 +70,66 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(handle)
     sync(path.parent)
+
+
+def _temporary_file(path: Path) -> tuple[Path, int]:
+    """Make a file beside another, held by a lock: who finds it without one knows that its process was killed."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}{UNFINISHED}", suffix=path.suffix, dir=parent_of(path))
+        if hold(Path(name), handle):
+            return Path(name), handle
+        os.close(handle)
+
+
+def hold(path: Path, handle: int) -> bool:
+    """Lock what was just made; return whether it is still there: somebody may have taken it for a leftover."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # Where a file system has no locks, nothing can be told to be a leftover either.
+        return True
+    return path.exists() and os.fstat(handle).st_ino == path.stat().st_ino
+
+
+def clear_leftovers(path: Path) -> None:
+    """Remove what writes of this file or folder left beside it when they were killed; what is being written stays."""
+    if not path.parent.is_dir() or is_stream(path):
+        return
+    # What `tempfile` adds to a name; a folder that was replaced got ".old" where two could not change places.
+    pattern = re.compile(rf"\.{re.escape(path.name + UNFINISHED)}[a-z0-9_]{{8}}({re.escape(path.suffix)}|\.old)?")
+    with os.scandir(path.parent) as entries:
+        names = [entry.name for entry in entries if pattern.fullmatch(entry.name)]
+    for name in names:
+        _remove_if_left(path.with_name(name))
+
+
+def clear_own_folder(folder: Path) -> None:
+    """Remove all that killed writes left in a folder that is ours alone; what is being written stays."""
+    pattern = re.compile(rf"\..+{re.escape(UNFINISHED)}[a-z0-9_]{{8}}(\.[^.]+)?")
+    for file in folder.iterdir():
+        if pattern.fullmatch(file.name):
+            _remove_if_left(file)
+
+
+def _remove_if_left(path: Path) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return  # gone, a link, or not ours to read
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError:
+        return  # somebody writes it now, or may write here and we may not
+    finally:
+        os.close(handle)
 
 
 def check_new_file(path: Path, *, overwrite: bool) -> None:
@@ -75,6 +140,7 @@ def check_new_file(path: Path, *, overwrite: bool) -> None:
         raise InputError(f"{path} is a folder, but a file is to be written here.")
     if path.exists() and not overwrite:
         raise InputError(f"{path} already exists; choose another name, or replace it with overwrite=True.")
+    clear_leftovers(path)
 
 
 def is_stream(path: Path) -> bool:
@@ -104,8 +170,9 @@ def _append(path: Path, write: Callable[[Path], None]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object; errors name the file and the line."""
+    check_has_end(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist.") from None
     except IsADirectoryError:
@@ -117,6 +184,17 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path} must hold one JSON object, but holds a {type(content).__name__}.")
     return content
+
+
+def check_has_end(path: Path) -> None:
+    """Raise where something is a device that can be read for ever, or a disk; pipes and terminals are fine."""
+    try:
+        status = path.stat()
+    except OSError:
+        return  # whoever opens it says why
+    memory = stat.S_ISCHR(status.st_mode) and os.major(status.st_rdev) == MEMORY_DEVICES
+    if (memory and os.minor(status.st_rdev) != NULL_DEVICE) or stat.S_ISBLK(status.st_mode):
+        raise InputError(f"{path} is a device, not a file.")
 
 
 def parent_of(path: Path) -> Path:

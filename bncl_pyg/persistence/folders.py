@@ -9,11 +9,23 @@ import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.persistence.files import parent_of, read_json, sha256_of, sync, umask, write_json
+from bncl_pyg.persistence.exchange import exchange
+from bncl_pyg.persistence.files import (
+    UNFINISHED,
+    clear_leftovers,
+    hold,
+    parent_of,
+    read_json,
+    sha256_of,
+    sync,
+    umask,
+    write_json,
+)
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -35,7 +47,7 @@ def new_folder(path: Path, kind: str, *, overwrite: bool = False) -> Iterator[Pa
     in a path must not delete somebody's data.
     """
     check_free(path, kind, overwrite=overwrite)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=parent_of(path)))
+    temporary, handle = _temporary_folder(path)
     try:
         temporary.chmod(0o777 & ~umask())
         yield temporary
@@ -44,23 +56,41 @@ def new_folder(path: Path, kind: str, *, overwrite: bool = False) -> Iterator[Pa
             file.chmod((0o777 if file.is_dir() else 0o666) & ~umask())
             sync(file)
         sync(temporary)
-        if path.exists():
+        if not path.exists():
+            temporary.rename(path)
+        elif not exchange(temporary, path):
+            # A file system that cannot exchange two folders: for a moment there is neither the old nor the new.
             previous = temporary.with_name(temporary.name + ".old")
             path.rename(previous)
             temporary.rename(path)
-            shutil.rmtree(previous)
-        else:
-            temporary.rename(path)
+            shutil.rmtree(previous, ignore_errors=True)
+        # Where they were exchanged, the old folder now has the name of the temporary one.
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        os.close(handle)
     sync(path.parent)
+
+
+def _temporary_folder(path: Path) -> tuple[Path, int]:
+    """Make a folder beside another, held by a lock: who finds it without one knows that its process was killed."""
+    while True:
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}{UNFINISHED}", dir=parent_of(path)))
+        try:
+            handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # somebody has taken it for a leftover
+        if hold(temporary, handle):
+            return temporary, handle
+        os.close(handle)
 
 
 def check_free(path: Path, kind: str, *, overwrite: bool) -> None:
     """Raise unless `path` is absent, or is a folder of this kind that may be replaced.
 
-    Whoever replaces a folder does not read it: it may be of any version, and damaged.
+    Whoever replaces a folder does not read it: it may be of any version, and damaged. What killed runs left beside it
+    is removed.
     """
+    clear_leftovers(path)
     if not path.exists():
         return
     if not path.is_dir():
@@ -129,10 +159,43 @@ def read_manifest(folder: Path, kind: str, *, check_files: bool = True, name: st
         raise InputError(f"{folder / name} has no digests of the files and of itself; make {folder} anew.")
     if digest != _digest(content):
         raise InputError(f"{folder / name} is damaged or was edited: its content is not what its digest describes.")
-    if check_files:
-        for file, expected in files.items():
+    for file, expected in files.items():
+        if not isinstance(expected, str) or not _is_inside(file):
+            raise InputError(f"{folder / name} lists a file '{file}' that cannot lie in {folder}.")
+        if check_files:
             check_file(folder / file, expected)
     return content
+
+
+def check_fields(content: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]], where: Path) -> None:
+    """Raise unless every field of a manifest is there and of its kind; a boolean is no number.
+
+    Args:
+        content: the manifest.
+        kinds: by field; `float` stands for whole numbers, too.
+        where: what messages call it.
+    """
+    for field, kind in kinds.items():
+        if field not in content:
+            raise InputError(f"{where} has no '{field}', which it must have.")
+        wanted = kind if isinstance(kind, tuple) else (kind,)
+        wanted = (*wanted, int) if float in wanted else wanted
+        value = content[field]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+            raise InputError(f"{where}: '{field}' cannot be {_brief(value)}.")
+        if isinstance(value, float) and not isfinite(value):
+            raise InputError(f"{where}: '{field}' cannot be {value}.")
+
+
+def _brief(value: Any) -> str:
+    shown = json.dumps(value)
+    return shown if len(shown) < 40 else f"{shown[:40]}…"
+
+
+def _is_inside(name: str) -> bool:
+    """Return whether a name is that of a file below a folder, wherever that lies."""
+    parts = name.split("/")
+    return "\0" not in name and "" not in parts and not {".", ".."} & set(parts)
 
 
 def check_file(file: Path, sha256: str) -> None:

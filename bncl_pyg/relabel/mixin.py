@@ -94,8 +94,9 @@ class RelabelledModel:
     def _changed(self, change: LabelChange, work: Work) -> Self:
         trained, scorer = self._trained(), getattr(self, "scorer", None)
         if isinstance(scorer, str) and not Path(scorer).is_dir():
-            # Who fits on features need not say what made them; they do.
-            scorer = None
+            # Who fits on features need not say what made them; they do. But who names their scorer allows to load it.
+            named = scorer == trained.scorer_config.get("name") and scorer is not getattr(self, "_models_scorer", None)
+            scorer = scorer if named else None
         work = replace(work, scorer=scorer, device=getattr(self, "device", None))
         changed = change_labels(trained, change, work)
         return self._with_trained(changed.trained)

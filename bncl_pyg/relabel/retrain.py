@@ -150,7 +150,8 @@ def _scored(trained: TrainedModel, change: LabelChange, work: Work) -> tuple[Fea
     if work.texts is None:
         raise InputError(f"Label '{new.names[0]}' must be scored: give the training texts with texts=\"TEXTS\".")
     config = trained.scorer_config
-    scorer = open_scorer(work.scorer or config.get("name", STRONG), work.device, config)
+    name = work.scorer or config.get("name", STRONG)
+    scorer = open_scorer(name, work.device, config, models_own=work.scorer is None)
     if isinstance(source, Path):
         add_stored_columns(source, _pairs(work.texts, source), new, scorer, start=work.start, progress=work.scoring)
         return read_features(source), new.names

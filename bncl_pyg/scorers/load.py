@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bncl_pyg.errors import InputError
-from bncl_pyg.persistence import local_folder, read_json
+from bncl_pyg.persistence import HubOptions, local_folder, read_json
 from bncl_pyg.scorers.bi_encoder import BiEncoderScorer
 from bncl_pyg.scorers.ensemble import EnsembleScorer
 from bncl_pyg.scorers.head import COSINE_MIDDLE, COSINE_SCALE, CosineHead, embedded_head
@@ -46,6 +46,7 @@ def load_scorer(
     device: str | None = None,
     cosine_scale: float = COSINE_SCALE,
     cosine_middle: float = COSINE_MIDDLE,
+    local_files_only: bool = False,
 ) -> Scorer:
     """Load a scorer.
 
@@ -62,12 +63,14 @@ def load_scorer(
         cosine_scale: of an encoder that is not among the known ones, whose cosine c alone decides: entailment, neutral
             and contradiction are the softmax of (z, 0, −z) with z = cosine_scale · (c − cosine_middle).
         cosine_middle: likewise; from this cosine on, a text is rather about a label than not.
+        local_files_only: never download anything: what is not on this machine is an error.
     """
     if not isinstance(name, str):
         if not hasattr(name, "score"):
             raise TypeError(f"scorer must be a name, a folder or a Scorer, but is {name!r}.")
         return name
-    options = _Options(max_tokens, windows, label_map, backend, device, cosine_scale, cosine_middle)
+    cosine = cosine_scale, cosine_middle
+    options = _Options(max_tokens, windows, label_map, backend, device, cosine, local_files_only)
     if name == STRONG:
         if label_map is not None:
             raise InputError(f"'{name}' has no outputs that a label map could name.")
@@ -117,12 +120,12 @@ class _Options:
         label_map: str | None,
         backend: str | None,
         device: str | None,
-        cosine_scale: float,
-        cosine_middle: float,
+        cosine: tuple[float, float],
+        local_files_only: bool,
     ) -> None:
         self.max_tokens, self.windows, self.label_map = max_tokens, windows, label_map
         self.backend, self.device = backend, device
-        self.cosine = cosine_scale, cosine_middle
+        self.cosine, self.local_files_only = cosine, local_files_only
 
     def load(self, name: str, *, joined: bool = False) -> Scorer:
         """Load one scorer; `joined` to others, it leaves a label map to those that have use for it."""
@@ -130,7 +133,7 @@ class _Options:
             LIGHT: self._light,
             "bge": self._bge,
             "colbert": self._colbert,
-            FAST: lambda: self._static(POTION.local(), FAST, HEADS[FAST]),
+            FAST: lambda: self._static(self._folder_of(POTION), FAST, HEADS[FAST]),
             RERANKER: self._reranker,
             MULTILINGUAL: self._multilingual,
         }
@@ -140,14 +143,24 @@ class _Options:
             return known[name]()
         return self._from_folder(name, joined=joined)
 
+    def _folder_of(self, weights: Pretrained) -> Path:
+        if not self.local_files_only:
+            return weights.local()
+        folder = weights.here()
+        if folder is None:
+            raise InputError(f"{weights.title[0].upper()}{weights.title[1:]} is not on this machine.")
+        return folder
+
     def _light(self) -> Scorer:
+        if self.local_files_only:
+            self._folder_of(MINILM)
         return embedded_scorer(self.max_tokens, self.backend, self.device, windows=self.windows)
 
     def _bge(self) -> Scorer:
         from bncl_pyg.scorers.encoder import SentenceEncoder
 
         encoder = SentenceEncoder(
-            BGE.local(), self.max_tokens, self.backend, self.device, windows=self.windows, pooling="cls"
+            self._folder_of(BGE), self.max_tokens, self.backend, self.device, windows=self.windows, pooling="cls"
         )
         return BiEncoderScorer(encoder, CosineHead.symmetric(*HEADS["bge"]), "bge")
 
@@ -156,7 +169,7 @@ class _Options:
         from bncl_pyg.scorers.late_interaction import LateInteractionScorer
 
         texts = TokenEncoder(
-            COLBERT.local(),
+            self._folder_of(COLBERT),
             self.max_tokens,
             self.backend,
             self.device,
@@ -179,7 +192,9 @@ class _Options:
     def _reranker(self) -> Scorer:
         from bncl_pyg.scorers.rerank import RelevanceScorer
 
-        return RelevanceScorer(MARCO.local(), CosineHead.symmetric(*HEADS[RERANKER]), RERANKER, self.max_tokens)
+        return RelevanceScorer(
+            self._folder_of(MARCO), CosineHead.symmetric(*HEADS[RERANKER]), RERANKER, self.max_tokens
+        )
 
     def _from_folder(self, name: str, *, joined: bool) -> Scorer:
         from bncl_pyg.scorers.static import is_static
@@ -189,7 +204,8 @@ class _Options:
                 f"There is no scorer '{name}': it is none of {STRONG}, {LIGHT}, {FAST} and {MULTILINGUAL}, no folder, "
                 f"and no hub name, which has a slash."
             )
-        folder = local_folder(name, "a language model", NEEDED)
+        options = HubOptions(local_files_only=self.local_files_only)
+        folder = local_folder(name, "a language model", NEEDED, options=options)
         if is_static(folder):
             return self._static(folder, _shown(name), self.cosine)
         architectures = read_json(folder / "config.json").get("architectures") or []

@@ -94,7 +94,7 @@ class Engine:
     def load(cls, model: str, *, scorer: str | None = None, device: str | None = None) -> "Engine":
         """Load a model and its scorer, and read a first text, so that nobody waits for what is made once."""
         config = BNCLClassifier.from_pretrained(model).scorer_config_
-        loaded = open_scorer(scorer or config.get("name", STRONG), device, config)
+        loaded = open_scorer(scorer or config.get("name", STRONG), device, config, models_own=not scorer)
         engine = cls(BNCLClassifier.from_pretrained(model, scorer=loaded, device=device), loaded)
         engine.predict(["A first text."])
         engine.explain("A first text.")

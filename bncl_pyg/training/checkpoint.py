@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, row_blocks
-from bncl_pyg.persistence import write_file
+from bncl_pyg.persistence import clear_leftovers, write_file
 from bncl_pyg.priors import Priors
 from bncl_pyg.ranks import ALONE, Ranks
 from bncl_pyg.training.annotated import Annotated
@@ -54,10 +54,13 @@ class Checkpoint:
             "fingerprint": json.dumps(self.fingerprint),
             "log": json.dumps([asdict(entry) for entry in log]),
         }
+        metadata["sha256"] = _content_digest(tensors, metadata)
         write_file(self.path, lambda temporary: save_file(dict(tensors), temporary, metadata=metadata))
 
     def load(self) -> tuple[dict[str, Tensor], list[TrainingStep]] | None:
         """Return what the last run kept, or `None` where there is nothing."""
+        if not self.ranks.rank:
+            clear_leftovers(self.path)
         content = self._content()
         if not content:
             return None
@@ -87,6 +90,8 @@ class Checkpoint:
             raise InputError(f"{self.path} is not a readable checkpoint ({error}).") from None
         if metadata.get("format") != FORMAT:
             raise InputError(f"{self.path} is not a checkpoint of this release; remove it to start anew.")
+        if metadata.pop("sha256", None) != _content_digest(tensors, metadata):
+            raise InputError(f"{self.path} is damaged: it is not what the last epoch left; remove it to start anew.")
         return tensors, metadata
 
     def _check(self, kept: dict[str, Any]) -> None:
@@ -149,6 +154,13 @@ def _mixed(numbers: Tensor) -> Tensor:
     for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15), (31, 1)):
         mixed = (mixed ^ ((mixed >> shift) & (2 ** (64 - shift) - 1))) * factor
     return mixed | 1
+
+
+def _content_digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    names = sorted(tensors)
+    return hashlib.sha256(
+        json.dumps([_digest(*(tensors[name].cpu() for name in names)), names, sorted(metadata.items())]).encode()
+    ).hexdigest()
 
 
 def _entries(matrix: csr_array) -> list[Tensor]:

@@ -23,12 +23,17 @@ def to_config(numbers: Any) -> Any:
 def from_config(kind: type[Numbers], config: Mapping[str, Any]) -> Numbers:
     """Make the dataclass that `to_config` described; every field must be there, and no other."""
     assert is_dataclass(kind)
+    if not isinstance(config, Mapping):
+        raise InputError(f"A saved {kind.__name__} must be an object.")
     names = {field.name for field in fields(kind)}
     if names != set(config):
         odd = min(names ^ set(config))
         raise InputError(f"A saved {kind.__name__} {'lacks' if odd in names else 'has an unknown'} '{odd}'.")
     hints = get_type_hints(kind)
-    return kind(**{name: _value(hints[name], value) for name, value in config.items()})
+    try:
+        return kind(**{name: _value(hints[name], value) for name, value in config.items()})
+    except TypeError:
+        raise InputError(f"A saved {kind.__name__} has a value of another type than it can have.") from None
 
 
 def _value(hint: Any, value: Any) -> Any:

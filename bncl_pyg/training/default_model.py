@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from bncl_pyg.errors import InputError
 from bncl_pyg.explanation import Account, ExplainedText
-from bncl_pyg.features import LSA, Features, Predictions, TextInputs, pairs_of
+from bncl_pyg.features import LSA, Features, Predictions, TextInputs, all_pairs, pairs_of
 from bncl_pyg.nn import CollectiveModel, CollectiveProjection, ScoreStandardizer
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.default_explanation import explain_default
@@ -121,7 +122,30 @@ class DefaultModel(torch.nn.Module):
             **{name: config[name] for name in NUMBERS},
         )
         text_inputs = TextInputs(lsa, config["lsa_weight"], uses_vectors=config["uses_vectors"])
-        return cls(text_inputs, network, priors, config["candidates"]).eval()
+        model = cls(text_inputs, network, priors, config["candidates"]).eval()
+        model._check_state(len(priors))
+        return model
+
+    @torch.inference_mode()
+    def _check_state(self, labels: int) -> None:
+        """Raise unless the numbers that were read fit each other: a text that is made up is predicted."""
+        lsa, inputs = self.text_inputs.lsa, len(self.network.get_buffer("text_weights"))
+        if lsa is not None and not len(lsa.buckets) == len(lsa.idf) == len(lsa.components):
+            raise ValueError("the words have not one weight each")
+        rank = 0 if lsa is None else lsa.components.shape[1]
+        if inputs < rank or (inputs > rank) != self.text_inputs.uses_vectors:
+            raise ValueError(f"{inputs} inputs are not those of {rank} axes of words and the vectors")
+        if type(self.candidates) is not int or not 0 < self.candidates <= labels:
+            raise ValueError(f"there cannot be {self.candidates} candidates of {labels} labels")
+        if not isfinite(self.text_inputs.lsa_weight):
+            raise ValueError("the weight of words is not finite")
+        scores = torch.full((1, labels), 0.3)
+        logits = self.network(scores, scores, scores.new_zeros(1, inputs), all_pairs(scores))
+        margins = self.network.decision_function(logits, all_pairs(scores))
+        if margins.shape != scores.shape or not bool(margins.isfinite().all()):
+            raise ValueError("its numbers give no finite answers")
+        if not bool(self.network.probabilities(logits, all_pairs(scores)).isfinite().all()):
+            raise ValueError("its numbers give no finite probabilities")
 
     def _check(self, features: Features) -> None:
         """Refuse features that lack what the model looks at besides scores, or hold another encoder's vectors."""

@@ -41,6 +41,7 @@ from bncl_pyg.errors import InputError
 from bncl_pyg.explanation import Account, ExplainedText
 from bncl_pyg.features import Features, Predictions, pairs_of
 from bncl_pyg.graph import LazyGraph
+from bncl_pyg.persistence import MANIFEST, check_fields
 from bncl_pyg.priors import Priors
 from bncl_pyg.training.annotated import Annotated, draw
 from bncl_pyg.training.checkpoint import Checkpoint, fingerprint
@@ -172,6 +173,9 @@ class PaperRecipe(TrainingNumbers):
         self, tensors: Mapping[str, Tensor], config: Mapping[str, Any], graph: LazyGraph, priors: Priors
     ) -> "PaperModel":
         """Make a saved model again; see `Recipe`."""
+        kinds: dict[str, Any] = {"sharpness": float, "candidates": int}
+        optional: dict[str, Any] = {"offset": (float, type(None)), "percentiles": (list, type(None))}
+        check_fields(config, {**kinds, **optional}, Path(MANIFEST))
         network = self.network(graph.graph)
         network.load_state_dict(dict(tensors))
         percentiles = config["percentiles"]

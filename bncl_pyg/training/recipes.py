@@ -37,7 +37,7 @@ def save_recipe(recipe: Recipe) -> dict[str, Any]:
 def load_recipe(config: Mapping[str, Any]) -> Recipe:
     """Make the recipe that `save_recipe` described."""
     kind = config.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"There is no kind of recipe '{kind}'; there are: {', '.join(KINDS)}.")
     recipe: Recipe = from_config(KINDS[kind], {key: value for key, value in config.items() if key != "kind"})
     return recipe

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -16,9 +17,11 @@ from bncl_pyg.features import Features
 from bncl_pyg.graph import LazyGraph
 from bncl_pyg.persistence import (
     CARD,
+    MANIFEST,
     CardFacts,
     HubOptions,
     card_text,
+    check_fields,
     local_folder,
     new_folder,
     read_json,
@@ -39,6 +42,17 @@ from bncl_pyg.training.recipes import load_recipe, save_recipe
 if TYPE_CHECKING:
     from bncl_pyg.graph import SignedLabelGraph
 
+FIELDS: dict[str, Any] = {
+    "recipe": dict,
+    "model": dict,
+    "setting": str,
+    "seed": int,
+    "texts": int,
+    "texts_digest": str,
+    "scorer": dict,
+    "candidates": (int, type(None)),
+}
+"""What the manifest of a model says."""
 PACKAGES = ("bncl-pyg", "torch", "torch-geometric")
 """Whose versions a saved model names."""
 GIVEN = "given-priors.json"
@@ -183,6 +197,11 @@ class TrainedModel:
         """Read a folder that `save` wrote, or such a folder from the Hugging Face hub by name."""
         folder = local_folder(name, "a model", options=options)
         manifest = read_manifest(folder, "model")
+        # The digests say that this is what somebody saved; whoever wrote them on purpose can have saved anything.
+        check_fields(manifest, FIELDS, folder / MANIFEST)
+        template = manifest["scorer"].get("template", "")
+        if not isinstance(template, str) and not _are_strings(template):
+            raise InputError(f"{folder / MANIFEST}: the template of 'scorer' must be a string, or several.")
         try:
             recipe = load_recipe(manifest["recipe"])
         except InputError as error:
@@ -193,14 +212,25 @@ class TrainedModel:
         priors = Priors.read(folder / "priors.json", labels)
         vectors = "labels.safetensors"
         annotated = list(read_rows(folder / "annotated.jsonl"))
+        tensors = _read_tensors(folder / "model.safetensors")
+        try:
+            model = recipe.load(tensors, manifest["model"], graph, priors)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            reason = next(iter(str(error).splitlines()), "")
+            raise InputError(
+                f"{folder} holds no model of the recipe {recipe.name} ({type(error).__name__}: {reason}); it must be "
+                f"trained anew."
+            ) from error
         return cls(
-            model=recipe.load(load_file(folder / "model.safetensors"), manifest["model"], graph, priors),
+            model=model,
             recipe=recipe,
             labels=labels,
             graph=graph,
             setting=manifest["setting"],
             seed=manifest["seed"],
-            log=[TrainingStep(**step) for step in read_json(folder / "training.json")["steps"]],
+            log=_read_log(folder / "training.json"),
             annotated={row.identifier("id"): tuple(row.strings("labels")) for row in annotated},
             not_labels={
                 row.identifier("id"): tuple(row.strings("not_labels"))
@@ -211,10 +241,34 @@ class TrainedModel:
             texts_digest=manifest["texts_digest"],
             scorer_config=manifest["scorer"],
             candidates=manifest["candidates"],
-            label_tensors=load_file(folder / vectors) if vectors in manifest["files"] else {},
+            label_tensors=_read_tensors(folder / vectors) if vectors in manifest["files"] else {},
             given_priors=Priors.read(folder / GIVEN, labels) if GIVEN in manifest["files"] else None,
             card=_read_card(folder / CARD),
         )
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _read_tensors(file: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file, none of which may hold what is no number."""
+    try:
+        tensors = load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{file} is not a readable safetensors file ({error}).") from None
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise InputError(f"{file} holds '{name}' with numbers that are not finite; train the model anew.")
+    return tensors
+
+
+def _read_log(file: Path) -> list[TrainingStep]:
+    steps = read_json(file).get("steps")
+    try:
+        return [TrainingStep(**step) for step in steps]  # type: ignore[union-attr]
+    except TypeError:
+        raise InputError(f"{file} does not hold the steps of a training.") from None
 
 
 def _read_card(file: Path) -> str:

@@ -120,22 +120,33 @@ class Writer:
         file: where to.
         columns: the header.
         delimiter: what separates the cells.
+        given: columns of the table that it is made from, which stay as they are.
     """
 
-    def __init__(self, file: TextIO, columns: Sequence[str], delimiter: str) -> None:
+    def __init__(self, file: TextIO, columns: Sequence[str], delimiter: str, given: Sequence[str] = ()) -> None:
         self._columns = columns
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        self._writer.writerow(columns)
+        self._writer.writerow([name if name in given else _no_formula(name) for name in columns])
 
     def write(self, fields: Mapping[str, Any]) -> None:
         """Write a row."""
-        self._writer.writerow([cell_of(fields.get(column)) for column in self._columns])
+        self._writer.writerow([self._cell(fields.get(column)) for column in self._columns])
+
+    @staticmethod
+    def _cell(value: Any) -> Any:
+        # Lists are ours, and hold labels; what else stands in the table is given back as it came.
+        return _no_formula(cell_of(value)) if isinstance(value, list | tuple) else cell_of(value)
 
     def close(self) -> None:
         """Do nothing: a line is whole when it is written."""
 
     def abort(self) -> None:
         """Do nothing: nothing is held."""
+
+
+def _no_formula(cell: str) -> str:
+    """Return a cell that a spreadsheet does not compute; whoever reads it here again leaves the blank out."""
+    return f" {cell}" if cell.startswith(("=", "+", "-", "@")) else cell
 
 
 def cell_of(value: Any) -> Any:

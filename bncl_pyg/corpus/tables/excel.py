@@ -2,9 +2,11 @@
 
 import io
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile
 
 from bncl_pyg.corpus.tables.delimited import cell_of
@@ -45,12 +47,18 @@ def _cells(source: Source) -> Iterator[tuple[int, tuple[Any, ...]]]:
     from openpyxl.utils.exceptions import InvalidFileException
 
     with source.path.open("rb") as file:
+        # What openpyxl raises of a damaged workbook depends on which of the parts of the archive is damaged.
+        damage = (InvalidFileException, BadZipFile, zlib.error, ParseError, EOFError, NotImplementedError)
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        except (InvalidFileException, BadZipFile, KeyError, ValueError) as error:
+            if not book.worksheets:
+                raise InputError(f"{source.name} has no sheet.")
+            yield from enumerate(book.worksheets[0].iter_rows(values_only=True), start=1)
+            book.close()
+        except InputError:
+            raise
+        except (*damage, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{source.name} is not a readable Excel workbook ({error}).") from None
-        yield from enumerate(book.worksheets[0].iter_rows(values_only=True), start=1)
-        book.close()
 
 
 def _header(source: Source, cells: Sequence[Any]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any, TextIO
 from bncl_pyg.corpus.tables.rows import Row, as_text
 from bncl_pyg.corpus.tables.streams import Source
 from bncl_pyg.errors import InputError
+from bncl_pyg.persistence import parse_json, parse_json_at
 
 PIECE = 1 << 20
 """How many letters of an array are read at once."""
@@ -28,7 +29,7 @@ def read_lines_of(source: Source) -> Iterator[Row]:
 
 def _parsed(source: Source, number: int, line: str) -> Any:
     try:
-        return json.loads(line)
+        return parse_json(line)
     except json.JSONDecodeError as error:
         raise InputError(f"{source.name}, line {number}: not valid JSON ({error.msg}, column {error.colno}).") from None
 
@@ -50,7 +51,6 @@ def read_array(source: Source) -> Iterator[Row]:
 
 
 def _elements(source: Source, text: str, file: TextIO) -> Iterator[Row]:
-    decoder = json.JSONDecoder()
     place, line, piece = text.index("[") + 1, 1 + text[: text.index("[")].count("\n"), PIECE
     expected = "an object"  # or a comma, which comes before every object but the first
     while True:
@@ -72,7 +72,7 @@ def _elements(source: Source, text: str, file: TextIO) -> Iterator[Row]:
             place, expected = place + 1, "an object"
             continue
         try:
-            value, end = decoder.raw_decode(text, place)
+            value, end = parse_json_at(text, place)
         except json.JSONDecodeError as error:
             # It may go on in the next piece. Pieces grow, so that a mistake in a large file is found in linear time.
             more = _more(source, file, piece, line)
@@ -146,5 +146,13 @@ class ArrayWriter:
 
 def dumped(fields: Mapping[str, Any]) -> str:
     """Return a row as JSON; a date becomes a string, a number that is none becomes null."""
-    plain = {key: None if isinstance(value, float) and not isfinite(value) else value for key, value in fields.items()}
-    return json.dumps(plain, ensure_ascii=False, default=as_text)
+    plain = {key: _finite(value) for key, value in fields.items()}
+    return json.dumps(plain, ensure_ascii=False, default=as_text, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return {key: _finite(part) for key, part in value.items()} if isinstance(value, dict) else value

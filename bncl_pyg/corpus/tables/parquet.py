@@ -29,7 +29,7 @@ def types_of(source: Source) -> dict[str, Any]:
 
     try:
         schema = pq.read_schema(source.path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(source, error) from None
     return dict(zip(schema.names, schema.types, strict=True))
 
@@ -46,12 +46,14 @@ def read(source: Source) -> Iterator[Row]:
                 for fields in batch.to_pylist():
                     number += 1
                     yield Row(source.name, number, fields, columns, unit="row")
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        # Of a damaged file, pages that cannot be unpacked, strings that are no text, dates that are none.
         raise _unreadable(source, error) from None
 
 
 def _unreadable(source: Source, error: Exception) -> InputError:
-    return InputError(f"{source.name} is not a readable Parquet file ({str(error).splitlines()[0].rstrip('.')}).")
+    reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return InputError(f"{source.name} is not a readable Parquet file ({reason}).")
 
 
 class Writer:

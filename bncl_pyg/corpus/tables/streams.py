@@ -24,6 +24,7 @@ from bncl_pyg.corpus.tables.formats import (
     format_of,
 )
 from bncl_pyg.errors import InputError, missing_extra
+from bncl_pyg.persistence import check_has_end
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Source:
         """Return the file at a path; "-" is standard input, and like any pipe it is read to its end first."""
         if path == STANDARD_STREAM:
             return cls._spooled(sys.stdin.buffer, "standard input")
+        check_has_end(path)
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("rb") as pipe:
                 return cls._spooled(pipe, str(path))
@@ -89,7 +91,11 @@ class Source:
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
         """Open it as text."""
         with readable(self.name, self.compression), open_bytes(self.path, self.compression) as file:
-            yield io.TextIOWrapper(file, encoding=self.encoding, newline=newline)
+            try:
+                yield io.TextIOWrapper(file, encoding=self.encoding, newline=newline)
+            except UnicodeDecodeError:
+                # Whoever knows the line has said so before; this is before the first.
+                raise InputError(f"{self.name}: not text in the encoding {self.encoding}.") from None
 
 
 def check_is_file(path: Path) -> None:

@@ -99,7 +99,8 @@ def _write_text(
     text = io.TextIOWrapper(file, encoding="utf-8-sig" if mark else "utf-8", newline="", write_through=False)
     if is_delimited:
         given = like.delimiter if like is not None and like.format is known else None
-        _write_all(delimited.Writer(text, columns, given or {Format.CSV: ",", Format.TSV: "\t"}[known]), rows)
+        delimiter = given or {Format.CSV: ",", Format.TSV: "\t"}[known]
+        _write_all(delimited.Writer(text, columns, delimiter, () if like is None else like.columns), rows)
     else:
         _write_all((json_rows.LinesWriter if known is Format.JSONL else json_rows.ArrayWriter)(text), rows)
     text.flush()
