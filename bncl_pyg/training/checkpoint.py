@@ -62,7 +62,7 @@ class Checkpoint:
         if not self.ranks.rank:
             clear_leftovers(self.path)
         content = self._content()
-        if not content:
+        if content is None:
             return None
         tensors, metadata = self._read(content)
         self._check(json.loads(metadata["fingerprint"]))
@@ -71,11 +71,13 @@ class Checkpoint:
             logger.info("Going on after %s %d of %d.", steps[-1].what, steps[-1].number, steps[-1].of)
         return tensors, steps
 
-    def _content(self) -> bytes:
-        """Return the file as the first process sees it; empty where there is none."""
+    def _content(self) -> bytes | None:
+        """Return the file as the first process sees it; `None` where there is none."""
         is_here = not self.ranks.rank and self.path.exists()
         own = np.frombuffer(self.path.read_bytes() if is_here else b"", dtype=np.uint8)
-        (length,) = self.ranks.total(len(own))
+        length, is_there = self.ranks.total(len(own), is_here)
+        if not is_there:
+            return None
         whole = torch.zeros(int(length), dtype=torch.uint8)
         whole[: len(own)] = torch.from_numpy(own.copy())
         return self.ranks.of_first(whole, CHECKPOINT).numpy().tobytes()
