@@ -10,8 +10,10 @@ from ray.cluster_utils import Cluster
 def cluster() -> Iterator[Cluster]:
     """A cluster of three nodes on this machine, to which this process is connected."""
     # A node that is lost is noticed after two seconds, not after fifteen.
-    health = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
-    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": health}
+    settings = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
+    # Workers that give way to everything else start very late on a busy machine.
+    settings["worker_niceness"] = 0
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": settings}
     nodes = Cluster(initialize_head=True, head_node_args=head)
     try:
         for _ in range(2):
