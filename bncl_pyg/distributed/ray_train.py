@@ -1,5 +1,6 @@
 """Training on Ray Train: each worker holds some of the texts, and what is summed is summed over the workers."""
 
+import os
 import shutil
 from typing import Any
 
@@ -26,6 +27,8 @@ def train_on_ray(job: TrainingJob, options: RayOptions | None = None) -> tuple[B
         from ray.train import FailureConfig, RunConfig, ScalingConfig
         from ray.train.torch import TorchConfig, TorchTrainer
 
+        # A minute, which is Ray's own patience with the start of workers, is not enough on a busy machine.
+        os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", str(TIMEOUT))
         workers, _ = resources(options)
         # What Ray writes down of a run; the model and the checkpoint are where the job says.
         notes = job.out.parent.resolve() / f".{job.out.name}.ray"
