@@ -24,10 +24,10 @@ BLOCK_LABELS = 4096
 """How many labels are fitted at once where texts have candidates."""
 DIMENSIONS_AT_ONCE = 128
 CACHED_NUMBERS, LEAST_ROWS = 2**17, 64
-"""How many numbers stay in a core's cache; with fewer rows at a time, a matrix product wastes more than it saves.
-
-A multiple of so many rows is also what vector instructions take whole, whatever the number of labels: the last numbers
-of a tensor that is not are computed by others, which may differ in the last digit."""
+"""How many numbers stay in a core's cache; with fewer rows at a time, a matrix product wastes more than it saves."""
+WHOLE_ROWS = 64
+"""A multiple of so many rows is what vector instructions take whole, whatever the number of labels: the last numbers of
+a tensor that is not are computed by others, which may differ in the last digit."""
 
 
 class PairBlock(Protocol):
@@ -368,7 +368,7 @@ def reachable(totals: Tensor, pairs: Pairs, least: float) -> Tensor:
 def row_blocks(values: Tensor, width: int | None = None) -> Iterator[slice]:
     """Yield all rows, as many at a time as stay in the cache, if they are so wide, while things are done to them."""
     fitting = CACHED_NUMBERS // max(1, values.shape[1] if width is None else width)
-    size = max(LEAST_ROWS, fitting - fitting % LEAST_ROWS)
+    size = max(LEAST_ROWS, fitting - fitting % WHOLE_ROWS if fitting > WHOLE_ROWS else fitting)
     yield from (slice(first, first + size) for first in range(0, len(values), size))
 
 

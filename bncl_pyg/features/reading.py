@@ -14,7 +14,7 @@ from torch import Tensor
 from bncl_pyg.errors import InputError
 from bncl_pyg.features.features import Features
 from bncl_pyg.features.index import Span, TextIndex
-from bncl_pyg.features.pairs import LEAST_ROWS
+from bncl_pyg.features.pairs import WHOLE_ROWS
 from bncl_pyg.features.store import FeatureStore, open_store, text_name, vectors_name
 from bncl_pyg.ranks import Ranks
 from bncl_pyg.scorers import join_scores, join_vectors
@@ -86,7 +86,7 @@ class StoredFeatures:
 def _border(texts: int, rank: int, size: int) -> int:
     """Return the first row of a process: where blocks of rows begin, so that each is computed as one process would."""
     border = texts * rank // size
-    return border - border % LEAST_ROWS if rank < size and texts >= LEAST_ROWS * size else border
+    return border - border % WHOLE_ROWS if rank < size and texts >= WHOLE_ROWS * size else border
 
 
 class StoredIds(Sequence[str]):
