@@ -39,7 +39,7 @@ class _OneSentence(TyperGroup):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            if os.environ.get("RANK", "0") != "0":
+            if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0":
                 # The first of several processes that train together says it.
                 raise typer.Exit(2) from None
             sentence = _with_options(str(error))
