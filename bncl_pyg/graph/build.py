@@ -122,8 +122,10 @@ def check_options(
     """Raise unless `build_graph` can build a graph of so many labels with a vector; nothing is computed for it."""
     if percentiles is not None and neighbours is not None:
         raise InputError("A graph is built by percentiles or by neighbours, but both are given.")
-    if not 1 <= hops <= MAX_HOPS:
-        raise InputError(f"A graph needs 1 to {MAX_HOPS} hops, but {hops} were asked for.")
+    if hops < 1:
+        raise InputError(f"A graph needs at least 1 hop, but {hops} were asked for.")
+    if hops > MAX_HOPS:
+        raise InputError(f"A graph has at most {MAX_HOPS} hops, but {hops} were asked for.")
     if max_neighbours is not None and max_neighbours < 1:
         raise InputError(f"Each label must keep at least 1 neighbour, but {max_neighbours} were asked for.")
     if not memory > 0:

@@ -192,9 +192,9 @@ def _load_binary(path: Path) -> Any:
         with path.open("rb") as file:
             head = file.readline(100).split()
         if len(head) != 2 or not all(word.isdigit() for word in head):
-            raise InputError(f"{path} must begin with how many words it holds and of how many numbers.")
+            raise ValueError("its first line does not say how many words it holds, and of how many numbers")
         if int(head[0]) * (4 * int(head[1]) + 2) > path.stat().st_size:  # a word has a letter and a blank at least
-            raise InputError(f"{path} is shorter than its first line says.")
+            raise ValueError("it is shorter than its first line says")
     return KeyedVectors.load_word2vec_format(str(path), binary=True)
 
 
@@ -301,9 +301,9 @@ def _load_array(path: Path) -> NDArray[Any]:
     except FileNotFoundError:
         raise InputError(f"{path} does not exist.") from None
     except (RecursionError, MemoryError, SyntaxError, TokenError, TypeError):
-        raise InputError(f"{path} has a header that describes no array.") from None
+        raise ValueError(f"the header of {path.name} describes no array") from None
     if kind.kind not in "fiu" or any(size < 0 for size in shape) or math.prod(shape) * kind.itemsize != rest:
-        raise InputError(f"{path} does not hold the {kind} numbers of shape {shape} that its header promises.")
+        raise ValueError(f"{path.name} does not hold the {kind} numbers of shape {shape} that its header promises")
     array: NDArray[Any] = np.load(path, allow_pickle=False)
     return array
 

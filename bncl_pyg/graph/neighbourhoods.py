@@ -47,8 +47,10 @@ def balanced_neighbourhoods(
 def check_hops(graph: SignedLabelGraph, hops: int | None) -> int:
     """Return over how many hops to go, the graph's own if not given, after checking that it can."""
     hops = graph.hops if hops is None else hops
-    if not 1 <= hops <= MAX_HOPS:
-        raise InputError(f"Neighbourhoods need 1 to {MAX_HOPS} hops, but {hops} were asked for.")
+    if hops < 1:
+        raise InputError(f"Neighbourhoods need at least 1 hop, but {hops} were asked for.")
+    if hops > MAX_HOPS:
+        raise InputError(f"Neighbourhoods reach over at most {MAX_HOPS} hops, but {hops} were asked for.")
     if graph.pruned and hops > len(graph.pruned):
         raise InputError(
             f"The graph carries its neighbourhoods up to hop {len(graph.pruned)}, but {hops} hops were asked for: "
