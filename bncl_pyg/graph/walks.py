@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-MAX_HOPS = 16
+MAX_HOPS = 64
 """Over how many hops neighbourhoods can reach: far fewer are of use, and a file must not ask for a million."""
 
 
