@@ -198,5 +198,5 @@ def open_scorer(
         raise InputError(f"The model describes no scorer '{scorer}' of this release ({error}).") from error
 
 
-_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+_NAME = re.compile(r"[\w-][\w. -]*(/[\w-][\w.-]*)?")
 """What a model may call its scorer: a known one, a folder here, or a name on the hub; never a path."""
