@@ -174,7 +174,10 @@ def open_scorer(
             raise InputError("The model does not name the scorer that it was trained with.")
         return load_scorer(scorer)
     if models_own and not all(_NAME.fullmatch(part) for part in scorer.split("+")):
-        raise InputError(f"The model names the scorer {scorer!a}, which is no name of a scorer.")
+        raise InputError(
+            f"The model names the scorer {scorer!a}, which is no name of a scorer; say where it lies with "
+            f'scorer="FOLDER", or give features instead of texts.'
+        )
     if not is_here(scorer):
         raise InputError(
             f"The scorer '{scorer}', which the texts are to be read by, is not here; say where it lies with "
@@ -198,5 +201,5 @@ def open_scorer(
         raise InputError(f"The model describes no scorer '{scorer}' of this release ({error}).") from error
 
 
-_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+_NAME = re.compile(r"[\w-][\w. -]*(/[\w-][\w.-]*)?")
 """What a model may call its scorer: a known one, a folder here, or a name on the hub; never a path."""

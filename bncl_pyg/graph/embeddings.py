@@ -61,8 +61,9 @@ class LabelVectors:
     missing_words: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # The square of a larger number has no place in float32, and a cosine needs squares.
-        outside = ~(np.abs(self.vectors) <= MAX_NUMBER)
+        # The square of a larger number has no place in float32, and a cosine needs squares. Who builds a graph looks
+        # for what is not finite, and knows the label's name.
+        outside = np.isfinite(self.vectors) & (np.abs(self.vectors) > MAX_NUMBER)
         if outside.any():
             row = int(np.flatnonzero(outside.any(axis=1))[0])
             raise InputError(

@@ -12,7 +12,7 @@ FRIEND, ENEMY = 1, -1
 """The signs of edges."""
 MAX_WALKS = 2**31 - 1
 """Where walk counts stop growing: only "more than none" and comparisons matter, and no product may overflow."""
-MAX_HOPS = 16
+MAX_HOPS = 64
 """Over how many hops neighbourhoods can reach: far fewer are of use, and a file must not ask for a million."""
 
 

@@ -18,7 +18,7 @@ from bncl_pyg.serve import RunningServer, ServeOptions
 
 TEXTS, ANSWERED = 150, 20
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-RTL = "\u202e\u2067evil\u0007"
+RTL = "\u202e\u2067evil"
 SCREENSHOTS = os.environ.get("BNCL_SCREENSHOTS")
 """A folder to put pictures of the page into, for the docs."""
 
