@@ -355,7 +355,7 @@ def test_bad_use_of_eval_and_predict_is_one_sentence(bncl: Bncl, folder: Path) -
     refused(bncl("predict", folder / "nope", folder / "features", "--out", folder / "o.jsonl"), "nope does not exist")
     refused(
         bncl("predict", folder / "model", folder / "texts.jsonl", "--out", folder / "o.jsonl"),
-        "The model names the scorer 'made up', which is no name of a scorer; say where it lies with --scorer",
+        "The scorer 'made up', which the texts are to be read by, is not here; say where it lies with --scorer",
     )
     assert not (folder / "o.jsonl").exists()
 
