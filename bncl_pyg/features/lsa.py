@@ -16,7 +16,7 @@ ITERATIONS, OVERSAMPLES = 4, 10
 """Tolerances of the solver: how often the subspace is multiplied, and how many axes more than wanted it has."""
 WORD_SUMS = "words"
 RANK = 400
-"""A tolerance: how many axes; with 200 or 600 no figure of the default recipe changes by more than .4 points."""
+"""A tolerance: how many axes."""
 MIN_TEXTS = 2
 """A word of a single text says nothing of any other."""
 
