@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from benchmarks.quality.vectors import RememberingEncoder
-from benchmarks.stores import read_scored, store_of
+from benchmarks.stores import STRONG, read_scored, store_of
 from bncl_pyg.corpus import Corpus, LabelSet, digest, rows_of
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Features, featurize, read_features
@@ -92,9 +92,17 @@ class DataSet:
     @cached_property
     def encoder(self) -> RememberingEncoder:
         """The embedded encoder, which knows all texts of the set."""
+        return self._encoder_of(LIGHT)
+
+    @cached_property
+    def strong_encoder(self) -> RememberingEncoder:
+        """The same with the vectors that the scorer `strong` has of the texts."""
+        return self._encoder_of(STRONG)
+
+    def _encoder_of(self, scorer: str) -> RememberingEncoder:
         encoder = RememberingEncoder(self.cache, lambda line: self.told(f"{self.name}: {line}"))
         for place, corpus in enumerate((self.train, self.test)):
-            vectors = None if self.features is None else self.scored[place].vectors
+            vectors = None if self.features is None else self.scored_by(scorer)[place].vectors
             if vectors is None:
                 encoder.learn(corpus.texts)
             else:

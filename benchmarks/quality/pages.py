@@ -31,6 +31,7 @@ from benchmarks.quality.plan import (
     Trial,
     at_level,
     baseline_trial,
+    own_scorer,
 )
 from benchmarks.quality.printed import REUTERS, STAND_IN, printed
 from benchmarks.quality.records import is_outdated
@@ -128,6 +129,7 @@ class Outcomes:
         self.trials = {trial: Summary.of(seeds) for trial, seeds in runs.items()}
         self._outdated = {trial for trial, seeds in runs.items() if any(map(is_outdated, seeds))}
         self.vectors = "GloVe" if self.about["word_vectors"] else "embedded"
+        self._strong = any(trial.scorer == STRONG and trial.method not in PAPERS for trial in runs)
 
     def mark(self, trial: Trial) -> str:
         """Return the mark of a trial that is to be measured again, or nothing."""
@@ -145,12 +147,20 @@ class Outcomes:
 
     def recipe(self, recipe: str, level: str = "0") -> Trial:
         """Return the trial of a recipe with its own choices; above level 0 it is given κ and λ too."""
-        return at_level(recipe, level, self.vectors)
+        return self.own(at_level(recipe, level, self.vectors))
+
+    def baseline(self, name: str, level: str = "0") -> Trial:
+        """Return the trial of a baseline."""
+        return self.own(baseline_trial(name, level))
 
     def baselines(self, level: str) -> list[Trial]:
         """Return the trials of baselines that were measured at a level."""
-        trials = (baseline_trial(name, level) for name in (FREE if level == "0" else SUPERVISED))
+        trials = (self.baseline(name, level) for name in (FREE if level == "0" else SUPERVISED))
         return [trial for trial in trials if trial in self.trials]
+
+    def own(self, trial: Trial) -> Trial:
+        """Return the trial with the scorer that its method is measured with here."""
+        return replace(trial, scorer=own_scorer(trial.method, strong=self._strong))
 
 
 def as_markdown(outcomes: Outcomes) -> str:
@@ -220,7 +230,7 @@ def _ours(outcomes: Outcomes) -> list[str]:
         (usual, "exact prevalences"),
         *((replace(usual, rough=rough), ROUGH_NAMES[rough]) for rough in ROUGH),
         *((trial, trial.method) for trial in outcomes.baselines("0") if trial.method in ("zero-shot", "top-κ")),
-        (TOP_WITHOUT_PRIORS, "top-κ, which knows nothing either: κ estimated as by `auto`"),
+        (outcomes.own(TOP_WITHOUT_PRIORS), "top-κ, which knows nothing either: κ estimated as by `auto`"),
     ]
     if usual not in outcomes.trials:
         return []
@@ -486,7 +496,7 @@ def _levels(outcomes: Outcomes, metric: str) -> str:
     for name in [*RECIPES, *FREE, *SUPERVISED]:
         cells = []
         for level in columns:
-            trial = outcomes.recipe(name, level) if name in RECIPES else baseline_trial(name, level)
+            trial = outcomes.recipe(name, level) if name in RECIPES else outcomes.baseline(name, level)
             summary = outcomes.trials.get(trial)
             cells.append("" if summary is None else _cells(summary, [metric], digits=3)[0] + outcomes.mark(trial))
         if any(cells):

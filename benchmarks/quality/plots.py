@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from benchmarks.quality.pages import HEADLINE, Outcomes, calibrated, calibration_error
-from benchmarks.quality.plan import DEFAULT, FREE, LEVELS, RECIPES, SETFIT, SUPERVISED, baseline_trial
+from benchmarks.quality.plan import DEFAULT, FREE, LEVELS, RECIPES, SETFIT, SUPERVISED
 from bncl_pyg.persistence import write_file
 
 LEARNERS = [name for name in SUPERVISED if name != SETFIT]  # SetFit is measured at one level only
@@ -28,7 +28,7 @@ def plot_levels(outcomes: Outcomes, path: Path) -> None:
             summaries = {
                 places[level]: outcomes.trials[trial]
                 for level in places
-                if (trial := outcomes.recipe(name, level) if is_recipe else baseline_trial(name, level))
+                if (trial := outcomes.recipe(name, level) if is_recipe else outcomes.baseline(name, level))
                 in outcomes.trials
             }
             if not summaries:
@@ -42,8 +42,8 @@ def plot_levels(outcomes: Outcomes, path: Path) -> None:
             high = [mean + one for mean, one in zip(means, stds, strict=True)]
             axis.fill_between(across, low, high, color=colour, alpha=0.18, lw=0)
         for name, dash in zip(FREE, DASHES, strict=True):
-            if baseline_trial(name) in outcomes.trials:
-                value = getattr(outcomes.trials[baseline_trial(name)].means, metric)
+            if outcomes.baseline(name) in outcomes.trials:
+                value = getattr(outcomes.trials[outcomes.baseline(name)].means, metric)
                 axis.axhline(value, color="#888888", ls=dash, lw=1.2, label=f"{name} (no annotated text)")
         axis.set_title(metric)
         axis.set_xticks(list(places.values()), list(places))

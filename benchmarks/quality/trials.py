@@ -29,6 +29,8 @@ from benchmarks.quality.plan import (
     group_of,
     grouped,
 )
+from benchmarks.quality.vectors import RememberingEncoder
+from benchmarks.stores import STRONG
 from bncl_pyg.estimator import BNCLClassifier
 from bncl_pyg.evaluation import Metrics, Reliability, evaluate, reliability
 from bncl_pyg.evaluation.baselines import BASELINES, Evidence, prevalence_quantile
@@ -131,7 +133,7 @@ def _load(trial: Trial, data: DataSet) -> list[Any]:
     """Read what the trial needs, so that its time is its own."""
     needed: list[Any] = [data.scored_by(trial.scorer)]
     if trial.method not in RECIPES:
-        needed.append(data.encoder)
+        needed.append(_encoder(trial, data))
     if trial.vectors:
         needed.append(data.graph(trial.vectors, trial.percentiles, trial.hops))
     if trial.method == COSINE_QUANTILE:
@@ -139,17 +141,22 @@ def _load(trial: Trial, data: DataSet) -> list[Any]:
     return needed
 
 
+def _encoder(trial: Trial, data: DataSet) -> RememberingEncoder:
+    """Return what a baseline has vectors of texts from: the encoders of the trial's scorer."""
+    return data.strong_encoder if trial.scorer == STRONG else data.encoder
+
+
 def _decide(trial: Trial, data: DataSet, seed: int) -> NDArray[np.bool_]:
     """Return a baseline's decisions on the test texts; boolean, (texts, labels)."""
     if trial.method == COSINE_QUANTILE:
         return prevalence_quantile(data.cosines[1], data.cosines[0], data.priors.shares)
-    train, test = data.scored
+    train, test = data.scored_by(trial.scorer)
     count = trial.annotations(len(data.train), len(data.labels))
     annotated = data.train.rows(draw(len(data.train), count, seed)) if count else None
     priors = data.priors
     if trial.rough == "auto":
         priors = replace(priors, cardinality=estimate_cardinality(train))
-    given = Evidence(train, test, priors, annotated, data.test.texts, data.encoder.encode, seed)
+    given = Evidence(train, test, priors, annotated, data.test.texts, _encoder(trial, data).encode, seed)
     if trial.method == SETFIT:
         from benchmarks.quality.setfit_baseline import decide
 

@@ -45,7 +45,7 @@ class RememberingEncoder(SentenceEncoder):
     def remember(self, texts: Sequence[str], vectors: Tensor) -> None:
         """Keep vectors of texts that somebody encoded before, in memory."""
         self._places |= {text: place for place, text in enumerate(texts, start=len(self._vectors))}
-        self._vectors = torch.cat([self._vectors, vectors])
+        self._vectors = torch.cat([self._vectors, vectors]) if len(self._vectors) else vectors
 
     def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Tensor:
         """Return unit vectors, (texts, dimensions); from memory where all texts are known."""

@@ -87,9 +87,16 @@ def test_the_scorer_strong_stands_beside_light_where_there_are_features_of_it() 
     assert {trial.scorer for trial in all_trials("GloVe")} == {"light"}
     both = list(all_trials("GloVe", strong=True))
     assert len(both) == len(set(both))
-    strong = [trial for trial in both if trial.scorer == "strong"]
+    strong = [trial for trial in both if trial.scorer == "strong" and trial.method in PAPERS]
     assert {trial.method for trial in strong} == {"paper"}
     assert {trial.level for trial in strong} == {"0", SCARCE, *LEVELS}
+
+
+def test_the_default_recipe_and_its_baselines_have_the_default_scorer_where_there_are_features_of_it() -> None:
+    ours = [trial for trial in all_trials("GloVe", strong=True) if trial.method not in PAPERS]
+    assert {trial.scorer for trial in ours} == {"strong"}
+    light = [trial for trial in all_trials("GloVe") if trial.method not in PAPERS]
+    assert [replace(trial, scorer="light") for trial in ours] == light
 
 
 def test_ten_seeds_where_a_training_takes_seconds_and_three_elsewhere() -> None:
@@ -107,7 +114,7 @@ def test_main_rows_are_each_method_with_its_own_choices() -> None:
         free, scarce, known = ("annotation-free", "0"), ("scarce-annotation", SCARCE), ("domain-supervisor", SCARCE)
         assert rows == [free, scarce, known, *(("domain-supervisor", level) for level in ("5%", "20%", "50%", "100%"))]
     assert [trial.level for trial in main if trial.method == "ML-kNN"] == [SCARCE, "5%", "20%", "50%", "100%"]
-    assert {trial.scorer for trial in main} == {"light"}
+    assert {trial.scorer for trial in main if trial.method in PAPERS} == {"light"}
 
 
 def test_levels_that_there_are_not_are_refused(tmp_path: Path) -> None:
@@ -158,13 +165,13 @@ def test_what_the_code_no_longer_predicts_is_measured_again(tmp_path: Path) -> N
     ours = Trial(DEFAULT)
     guesses = [replace(ours, setting="scarce-annotation", level=SCARCE), replace(ours, rough="auto")]
     numbers = [ours, replace(ours, rough="factor 2"), replace(ours, setting="domain-supervisor", level="5%")]
-    assert [revision_of(trial) for trial in (*guesses, *numbers, Trial("ML-kNN"))] == [3, 3, 2, 2, 2, 1]
+    assert [revision_of(trial) for trial in (*guesses, *numbers, Trial("ML-kNN"))] == [4, 4, 4, 4, 4, 1]
     records = Records(tmp_path / "quality-x.json", {"name": "x"})
     records.start_session()
     for trial in (*guesses, *numbers, Trial("ML-kNN")):
         records.add(trial, 0, Outcome(Metrics(0.1, 0.2, 0.3, 0.4, 0.5), None, 1.0, 100))
     content = json.loads(records.path.read_text())
-    assert [run.get("revision") for run in content["runs"]] == [3, 3, 2, 2, 2, None]
+    assert [run.get("revision") for run in content["runs"]] == [4, 4, 4, 4, 4, None]
     content["runs"][0]["revision"] = 2
     records.path.write_text(json.dumps(content))
     again = Records(records.path, {"name": "x"})
@@ -245,7 +252,8 @@ def test_features_are_read_from_stores_of_either_scorer(
 
     def few(vectors: str, *, strong: bool) -> list[Trial]:
         usual = Trial("paper", vectors=vectors)
-        some = {usual, replace(usual, start="as scored"), replace(usual, scorer="strong"), Trial("ML-kNN", *SCARCELY)}
+        some = {usual, replace(usual, start="as scored"), replace(usual, scorer="strong")}
+        some |= {Trial("ML-kNN", *SCARCELY, scorer="strong"), Trial("zero-shot", scorer="strong")}
         return [trial for trial in all_trials(vectors, strong=strong) if trial in some]
 
     monkeypatch.setattr("benchmarks.quality.__main__.all_trials", few)
@@ -264,7 +272,7 @@ def test_features_are_read_from_stores_of_either_scorer(
         tmp_path / "cache",
         stores,
         workers=1,
-        methods="paper,ML-kNN",
+        methods="paper,ML-kNN,zero-shot",
         epochs=1,
         minutes=None,
     )
@@ -272,7 +280,7 @@ def test_features_are_read_from_stores_of_either_scorer(
     assert (content["about"]["train"], content["about"]["test"]) == (60, 40)
     assert content["sessions"][0]["scorer"]["parts"].keys() == {"light", "bge", "colbert"}
     done = {Trial.from_dict(entry["trial"]): entry["metrics"] for entry in content["runs"]}
-    assert len(done) == 4
+    assert len(done) == 5
     light = done[Trial("paper", vectors="embedded")]
     strong = done[Trial("paper", vectors="embedded", scorer="strong")]
     assert light != strong
