@@ -21,19 +21,29 @@ USUAL_TEXTS, MOST_HELD_OUT = 3500, 6000
 
 @dataclass(frozen=True)
 class Cut:
-    """Texts to train on and texts held out, with their labels, boolean, (texts, labels)."""
+    """Texts to train on and texts held out, with their labels, boolean, (texts, labels).
+
+    Args:
+        train: texts to train on.
+        held_out: other texts.
+        known: labels of the former.
+        truth: labels of the latter.
+        prevalence: the share of all texts of the split that has each label, (labels,): where there are so many labels
+            that most of them occur in no text of the cut, `known` does not say how common they are.
+    """
 
     train: Features
     held_out: Features
     known: csr_array
     truth: csr_array
+    prevalence: NDArray[np.float64]
 
     def some_labels(self, chosen: NDArray[np.int64]) -> "Cut":
         """Return the cut with some of the labels; texts that have none of them stay."""
         names, descriptions = self.train.labels.names, self.train.labels.descriptions
         labels = LabelSet(tuple(names[one] for one in chosen), tuple(descriptions[one] for one in chosen))
         train, held_out = select_labels(self.train, labels), select_labels(self.held_out, labels)
-        return Cut(train, held_out, self.known[:, chosen], self.truth[:, chosen])
+        return Cut(train, held_out, self.known[:, chosen], self.truth[:, chosen], self.prevalence[chosen])
 
     def third(self, draw: int) -> "Cut":
         """Return the cut with a third of the labels, drawn; every draw keeps a label that occurs."""
@@ -65,7 +75,9 @@ def read_cut(data: Path, stores: Path, dataset: str, scorer: str = STRONG, texts
     order = np.random.default_rng(100).permutation(len(corpus))
     fifth = min(len(order) // 5, MOST_HELD_OUT)
     held, rest = np.sort(order[:fifth]), np.sort(order[fifth:][:texts])
-    return Cut(scored.rows(rest), scored.rows(held), corpus.annotations[rest], corpus.annotations[held])
+    known, truth = corpus.annotations[rest], corpus.annotations[held]
+    prevalence = np.asarray(corpus.annotations.mean(axis=0), dtype=np.float64).ravel()
+    return Cut(scored.rows(rest), scored.rows(held), known, truth, prevalence)
 
 
 def figures_of(cut: Cut, predicted: Predictions) -> dict[str, float | list[float]]:

@@ -2,7 +2,7 @@
 
     BNCL_DATA=folder BNCL_FEATURES=folder python -m benchmarks.recipe [--pages priors,none] [--datasets goemotions]
 
-The second folder holds a feature store of the scorer `strong` for each set, `NAME-train` (of `light`, with candidates,
+The second folder holds a feature store of the scorer `strong` for each set, `NAME-train` (with 100 candidates a text
 for wordnet-hypernyms; the page `size` takes stores of all training texts by the scorer `fast` from the folder `fast` in
 it). Training texts alone (see `benchmarks.cuts`); no test text is read. A page is a JSON file; each
 training is saved when it is done; a run that is stopped goes on.
@@ -25,7 +25,6 @@ from benchmarks.cuts import DATASETS, HYPERNYMS, Cut, figures_of, read_cut
 from benchmarks.quality.plan import group_of
 from benchmarks.results import FOLDER, footer, markdown_table
 from benchmarks.runs import CORES, Workers, measure, open_results
-from benchmarks.stores import LIGHT
 from bncl_pyg.features import Features
 from bncl_pyg.graph import SignedLabelGraph, build_graph, default_graph
 from bncl_pyg.persistence import write_bytes
@@ -34,7 +33,7 @@ from bncl_pyg.training import Annotated as AnnotatedTexts
 from bncl_pyg.training import DefaultRecipe, SelfTraining, draw
 
 PAGES = ("priors", "none", "calibration", "graph", "size")
-FAST, HYPERNYM_TEXTS = "fast", 30_000
+FAST, HYPERNYM_TEXTS = "fast", 60_000
 DRAWS, THIRDS = 3, 5
 """How often wrong shares, and how often a third of the labels, are drawn."""
 PRIORS = {
@@ -147,7 +146,7 @@ def perform(data: Path, stores: Path, job: Job) -> dict[str, Any]:
     if job.page == "size":
         cut = read_cut(data, stores / FAST, job.dataset, FAST, int(job.variant.split()[0]))
     elif job.dataset == HYPERNYMS:
-        cut = read_cut(data, stores, job.dataset, LIGHT, HYPERNYM_TEXTS)
+        cut = read_cut(data, stores, job.dataset, texts=HYPERNYM_TEXTS)
     else:
         cut = read_cut(data, stores, job.dataset)
     if job.page == "none":
@@ -155,6 +154,8 @@ def perform(data: Path, stores: Path, job: Job) -> dict[str, Any]:
     elif job.page == "calibration":
         cut = cut.some_texts(int(job.variant.split()[0]))
     priors = Priors.from_annotations(cut.known)
+    if job.dataset == HYPERNYMS:
+        priors = Priors.exact(float(cut.prevalence.sum()), cut.prevalence)
     if job.page == "priors":
         priors = known_priors(priors, job)
     elif job.page == "none":
@@ -349,7 +350,8 @@ TEXTS = {
     "calibration": f"{USUALLY} Expected calibration error of the model and of the zero-shot start, over all (text, "
     "label) pairs; κ and λ are those of the texts trained on, counted. It is asked to be below .01, or half the "
     "start's.\n",
-    "graph": f"{USUALLY} κ and λ known. wordnet-hypernyms: scorer `light`, 100 candidates a text, up to 30,000 texts. "
+    "graph": f"{USUALLY} κ and λ known. wordnet-hypernyms: 100 candidates a text, all other texts are trained on, κ "
+    "and λ of the whole training split, because half of the labels occur in no text of a cut. "
     "Labels' weights are tied along the graph by rarity (see docs/default-recipe.md). *as it is*: the default graph, "
     "each label's 5 nearest and farthest, two hops. *all hops*: the sum of all balanced walks. *from the corpus*: "
     "friends score alike over the texts. "

@@ -60,7 +60,7 @@ def test_the_rows_beside_the_cosine(glosses: Path, tmp_path: Path) -> None:
     figures = scale.hypernyms(glosses, tmp_path / "cache")
     assert (figures["labels"], figures["train"], figures["test"]) == (12, 80, 40)
     assert 0 < figures["recall"] <= 1
-    assert len(figures["rows"]) == 4
+    assert len(figures["rows"]) == 6
     ours = figures["rows"]["default recipe, annotation-free"]
     # Better than a label drawn by chance.
     assert ours[0] > 1 / 12
