@@ -90,7 +90,7 @@ def test_who_knows_nothing_is_ahead_of_the_start_and_of_the_best_labels_even_of_
         ours = outcomes.trials[replace(outcomes.recipe(DEFAULT), rough="auto")].means
         for baseline in (baseline_trial("zero-shot"), baseline_trial("top-κ"), TOP_WITHOUT_PRIORS):
             theirs = outcomes.trials[outcomes.own(baseline)].means
-            # With κ guessed at a third of what it is, rare labels are seldom given: the page says so.
+            # With κ guessed at half of what it is, rare labels are seldom given: the page says so.
             last = 4 if outcomes.name.startswith("debtags") else 5
             assert all(mine > other for mine, other in zip(ours[2:last], theirs[2:last], strict=True)), outcomes.name
 
