@@ -90,7 +90,7 @@ def classify(
 
     All that is needed is a table and label names. Given again, the command does only what changed.
     """
-    from bncl_pyg.corpus import Columns, LabelSet, TextCleaner, TextTable, check_new_table
+    from bncl_pyg.corpus import Columns, LabelSet, Table, TextCleaner, TextTable, check_new_table
     from bncl_pyg.persistence import check_own_folder
 
     from .outputs import check_file, check_output, write_figures
@@ -107,7 +107,10 @@ def classify(
     table = TextTable(texts, columns, labels=own_column is not None, skip_empty=skip_empty)
     check_new_table(out, table.table, overwrite=overwrite)
     known = read_priors(priors, labels_per_text, at_least_one, label_set)
-    others = None if annotated is None else TextTable(annotated, columns, labels=True)
+    others = None
+    if annotated is not None:
+        given = Table(annotated)
+        others = TextTable(given, columns.or_usual(given), labels=True)
     _check_rows(table, label_set, own_column)
     if others is not None:
         _check_rows(others, label_set, others.columns.labels)
@@ -154,7 +157,7 @@ def classify(
         },
     )
     _show(done, summary, out, scorer)
-    _show_next(done, text, identifier)
+    _show_next(done, text, identifier, skip_empty=skip_empty)
 
 
 def _check_rows(table: "TextTable", labels: "LabelSet", labels_column: str | None) -> None:
@@ -201,11 +204,12 @@ def _show(done: "Classified", summary: "Summary", out: Path, scorer: str) -> Non
     say(f"{done.work} keeps features, graph and model ({', '.join(parts)}); the next run does only what changed.")
 
 
-def _show_next(done: "Classified", text: str | None, identifier: str | None) -> None:
+def _show_next(done: "Classified", text: str | None, identifier: str | None, *, skip_empty: bool) -> None:
     """Say what is worth typing next: a model that knows no annotated text is helped most by some."""
     from .show import say
 
     columns = [*(["--text", text] if text else []), *(["--id", identifier] if identifier else [])]
+    columns += ["--skip-empty"] if skip_empty else []
     words = ["bncl", "predict", str(done.model), "NEW-TEXTS.csv", *columns, "--out", "NEW-LABELS.csv"]
     say(f"Next, label other texts with this model:\n  {shlex.join(words)}")
     if not done.annotated:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import IdColumn, Json, LabelsColumn, Overwrite, TextColumns, TrainedModel
+from .options import IdColumn, Json, LabelsColumn, Overwrite, SkipEmpty, TextColumns, TrainedModel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,6 +49,7 @@ def evaluate(
     text: TextColumns = None,
     identifier: IdColumn = None,
     labels_column: LabelsColumn = None,
+    skip_empty: SkipEmpty = False,
     json: Json = None,
     overwrite: Overwrite = False,
     update_card: Annotated[
@@ -69,7 +70,10 @@ def evaluate(
 
     # All that can be wrong with files is told before torch is imported, which takes seconds.
     if baselines and training is None:
-        raise InputError("The baselines need the scored training texts: add --training FEATURES.")
+        raise InputError(
+            "The baselines need the scored training texts: add --training FEATURES, a folder that 'bncl featurize' "
+            "wrote."
+        )
     for option, value in (("--training", training), ("--annotated", annotated)):
         if value is not None and not baselines:
             raise InputError(f"Only the baselines look at {option}: add --baselines, or leave it out.")
@@ -81,8 +85,8 @@ def evaluate(
     if not features.is_file():
         read_manifest(features, "features", check_files=False)
     labels, columns = LabelSet.read(folder / "labels.jsonl"), Columns.of(text, identifier, labels_column)
-    corpus = Corpus.read(truth, labels, columns)
-    texts = Corpus.read(features, columns=columns) if features.is_file() else None
+    corpus = Corpus.read(truth, labels, columns, skip_empty=skip_empty)
+    texts = Corpus.read(features, columns=columns, skip_empty=skip_empty) if features.is_file() else None
     known = None if annotated is None else Corpus.read(annotated, labels, columns)
 
     from bncl_pyg.estimator import BNCLClassifier

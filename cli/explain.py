@@ -106,7 +106,7 @@ def _text_of(identifier: str, path: Path, columns: "Columns") -> str:
     from bncl_pyg.corpus import TextTable
     from bncl_pyg.errors import InputError
 
-    for one, text, _ in TextTable(path, columns).unique():
+    for one, text, _ in TextTable(path, columns, skip_empty=True).unique():
         if one == identifier:
             return text
     raise InputError(f"{path} has no text with id '{identifier}'.")

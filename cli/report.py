@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Device, IdColumn, LabelsColumn, Overwrite, ScorerFolder, TextColumns, TrainedModel
+from .options import Device, IdColumn, LabelsColumn, Overwrite, ScorerFolder, SkipEmpty, TextColumns, TrainedModel
 from .terminal import echo
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def report(
     text: TextColumns = None,
     identifier: IdColumn = None,
     labels_column: LabelsColumn = None,
+    skip_empty: SkipEmpty = False,
     overwrite: Overwrite = False,
     scorer: ScorerFolder = None,
     device: Device = None,
@@ -72,10 +73,10 @@ def report(
     if not texts.is_file():
         read_manifest(texts, "features", check_files=False)
     labels, columns = LabelSet.read(folder / "labels.jsonl"), Columns.of(text, identifier, labels_column)
-    known = None if truth is None else Corpus.read(truth, labels, columns)
+    known = None if truth is None else Corpus.read(truth, labels, columns, skip_empty=skip_empty)
     learned = None if annotated is None else Corpus.read(annotated, labels, columns)
     source = texts if texts.is_file() else content
-    corpus = None if source is None else _cleaned(Corpus.read(source, columns=columns))
+    corpus = None if source is None else _cleaned(Corpus.read(source, columns=columns, skip_empty=skip_empty))
 
     from bncl_pyg.estimator import BNCLClassifier
     from bncl_pyg.features import read_features

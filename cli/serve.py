@@ -40,8 +40,9 @@ def serve(
 ) -> None:
     """Serve a model: predictions and explanations over HTTP, and a page to try it, annotate with it and look at it.
 
-    With --annotate and --project, the page shows one text after the other, those of which the model is least sure
-    first; every answer is on the disk before the next text appears, and the model learns from them while you go on.
+    With --annotate and --project, the page shows one text after the other, those that teach most first, as
+    'bncl suggest' chooses them; every answer is on the disk before the next text appears, and the model learns from
+    them while you go on.
 
     It ends by Ctrl-C, after it has finished what it took. The log goes to standard error, as lines of JSON without any
     text.
@@ -62,7 +63,7 @@ def serve(
     check_serving(options)
     check_output(project, model, annotate)
     read_manifest(local_folder(model, "a model"), "model", check_files=False)
-    if annotate is not None and not any(True for _ in TextTable(annotate, columns).unique()):
+    if annotate is not None and not any(True for _ in TextTable(annotate, columns, skip_empty=True).unique()):
         raise InputError(f"{annotate} holds no text.")
 
     from bncl_pyg.serve import JsonLines

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .options import TABLE, Device, Html, IdColumn, LabelsColumn, Overwrite, ScorerFolder, TextColumns, TrainedModel
+from .options import (
+    TABLE,
+    Device,
+    Html,
+    IdColumn,
+    LabelsColumn,
+    Overwrite,
+    ScorerFolder,
+    SkipEmpty,
+    TextColumns,
+    TrainedModel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +53,7 @@ def suggest(
     ] = None,
     text: TextColumns = None,
     identifier: IdColumn = None,
+    skip_empty: SkipEmpty = False,
     annotated: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +94,7 @@ def suggest(
     elif texts is not None:
         raise InputError(f"{features} is a table of texts: --texts is for those of a folder of scored texts.")
     source = texts if features.is_dir() else features
-    corpus = None if source is None else Corpus.read(source, columns=columns)
+    corpus = None if source is None else Corpus.read(source, columns=columns, skip_empty=skip_empty)
     given = None
     if annotated is not None:
         given = Corpus.read(annotated, labels, columns, partial=True, needs_text=False)

@@ -39,6 +39,16 @@ class Columns:
         names = text.split(",") if isinstance(text, str) else list(text or cls.text)
         return cls(tuple(name.strip() for name in names if name.strip()) or cls.text, id, labels or cls.labels)
 
+    def or_usual(self, table: Table) -> "Columns":
+        """Return these columns or, where a table has none of them but `text`, the usual ones.
+
+        What is written to be annotated has the columns `id` and `text`, whatever they were called before.
+        """
+        named = (*self.text, *(() if self.id is None else (self.id,)))
+        if any(name in table.columns for name in named) or not set(Columns.text) <= set(table.columns):
+            return self
+        return Columns(labels=self.labels, not_labels=self.not_labels)
+
 
 class TextTable:
     """The texts of a table.
@@ -135,6 +145,7 @@ class TextTable:
             return BETWEEN.join(parts)
         if self.skip_empty:
             return None
+        remedy = "; skip_empty=True leaves such rows out"
         if len(self.columns.text) == 1:
-            row.string(self.columns.text[0])
-        row.fail(f"there is no text in {', '.join(self.columns.text)}.")
+            row.string(self.columns.text[0], remedy)
+        row.fail(f"there is no text in {', '.join(self.columns.text)}{remedy}.")

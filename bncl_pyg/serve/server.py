@@ -149,7 +149,8 @@ def load_served(model: str, options: ServeOptions, strategy: str | Strategy = DE
     with ExitStack() as opened:
         corpus, project = None, None
         if options.texts is not None and options.project is not None:
-            corpus = Corpus.read(options.texts, columns=options.columns)
+            # Nobody can annotate a blank text.
+            corpus = Corpus.read(options.texts, columns=options.columns, skip_empty=True)
             project = opened.enter_context(AnnotationProject(options.project))
         engine = Engine.load(model, scorer=options.scorer, device=options.device)
         session = None

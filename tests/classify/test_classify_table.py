@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bncl_pyg.classify import Classified, classify_table
-from bncl_pyg.corpus import Columns, LabelSet, TextTable
+from bncl_pyg.corpus import Columns, LabelSet, Table, TextTable
 from bncl_pyg.errors import InputError
 from bncl_pyg.features import Choice
 from bncl_pyg.priors import Priors
@@ -189,3 +189,18 @@ def test_answers_in_part_and_rows_nobody_annotated(folder: Path, tmp_path: Path)
     assert done.annotated == 3
     assert done.trained.annotated == {"T0": ("password reset",), "T1": ("refund",), "T5": ()}
     assert done.trained.not_labels == {"T1": ("printer", "late delivery")}
+
+
+def test_what_was_written_to_be_annotated_is_taken_back_whatever_the_columns_were_called(tmp_path: Path) -> None:
+    """`bncl suggest` writes `id` and `text`; the table itself has other names."""
+    table = tmp_path / "t.csv"
+    lines = write_tickets(tmp_path / "usual.csv").read_text().splitlines()
+    table.write_text("\n".join(["nr,body", *lines[1:]]) + "\n")
+    given = tmp_path / "given.csv"
+    given.write_text("\n".join(["id,text,labels", f"{lines[1]},refund"]) + "\n")
+    columns = Columns(("body",), id="nr")
+    assert columns.or_usual(Table(table)) == columns
+    assert columns.or_usual(Table(given)) == Columns()
+    others = TextTable(given, columns.or_usual(Table(given)), labels=True)
+    done = classify_table(TextTable(table, columns), LABELS, tmp_path / "work", scorer="fast", annotated=others)
+    assert list(done.trained.annotated.values()) == [("refund",)]

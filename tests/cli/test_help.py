@@ -74,7 +74,8 @@ REFUSED = {
     "classify good.csv --labels none.txt --out o.csv": "none.txt does not exist",
     "classify t.csv --labels tags.txt --out o.csv": "has no column 'text'; its columns are: nr, body, labels. "
     'Say which to take with --text "NAME"',
-    "classify t.csv --labels tags.txt --text body --out o.csv": "t.csv, line 3: field 'body' is empty",
+    "classify t.csv --labels tags.txt --text body --out o.csv": "t.csv, line 3: field 'body' is empty; "
+    "--skip-empty leaves such rows out.",
     "classify t.csv --labels tags.txt --text body --id x --out o.csv": "has no column 'x'",
     "classify good.csv --labels tags.txt --out there.csv": "already exists; choose another name, or replace it with "
     "--overwrite",

@@ -34,12 +34,17 @@ class Row:
         """Raise an error that names this row."""
         raise InputError(f"{self.source}, {self.unit} {self.line}: {problem}")
 
-    def string(self, field: str) -> str:
-        """Return a field that must be a string that is not blank."""
+    def string(self, field: str, remedy: str = "") -> str:
+        """Return a field that must be a string that is not blank.
+
+        Args:
+            field: the column.
+            remedy: what an error says, after a semicolon, of what can be done about a blank one.
+        """
         value = self.optional_string(field)
         if value is None:
             self._required(field)
-            self.fail(f"field '{field}' is empty.")
+            self.fail(f"field '{field}' is empty{remedy}.")
         return value
 
     def optional_string(self, field: str) -> str | None:
