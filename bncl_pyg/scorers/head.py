@@ -52,6 +52,7 @@ class Head(nn.Module, ABC):
         super().__init__()
         self.encoder_sha256 = EMBEDDED_SHA256
         self.facts: dict[str, Any] = {}
+        self._digested: tuple[Any, str] | None = None
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
@@ -75,10 +76,16 @@ class Head(nn.Module, ABC):
 
     def digest(self) -> str:
         """Return a hash of the kind and of every parameter: heads that score alike have the same."""
-        total = hashlib.sha256(json.dumps([self.kind, self.sizes()], sort_keys=True).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            total.update(name.encode() + tensor.numpy().astype("<f4").tobytes())
-        return total.hexdigest()
+        state = sorted(self.state_dict().items())
+        # Every prediction asks. Torch counts the changes of a tensor, unless it was made in inference mode.
+        counted = not any(tensor.is_inference() for _, tensor in state)
+        versions = tuple((tensor.data_ptr(), tensor._version) for _, tensor in state) if counted else None
+        if versions is None or self._digested is None or self._digested[0] != versions:
+            total = hashlib.sha256(json.dumps([self.kind, self.sizes()], sort_keys=True).encode())
+            for name, tensor in state:
+                total.update(name.encode() + tensor.numpy().astype("<f4").tobytes())
+            self._digested = versions, total.hexdigest()
+        return self._digested[1]
 
     def logits(self, u: Tensor, v: Tensor) -> Tensor:
         """Return entailment, neutral and contradiction of matching rows as logits, (pairs, 3), with gradients."""

@@ -152,9 +152,13 @@ class _Options:
         return folder
 
     def _light(self) -> Scorer:
-        if self.local_files_only:
-            self._folder_of(MINILM)
-        return embedded_scorer(self.max_tokens, self.backend, self.device, windows=self.windows)
+        from bncl_pyg.scorers.encoder import SentenceEncoder
+
+        # Its files are checked here, once.
+        encoder = SentenceEncoder(
+            self._folder_of(MINILM), self.max_tokens, self.backend, self.device, windows=self.windows, pooling="mean"
+        )
+        return BiEncoderScorer(encoder, embedded_head(), LIGHT)
 
     def _bge(self) -> Scorer:
         from bncl_pyg.scorers.encoder import SentenceEncoder

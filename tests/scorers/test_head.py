@@ -121,3 +121,14 @@ def test_the_shipped_head_is_small_checked_and_knows_topics(monkeypatch: pytest.
     monkeypatch.setattr(module, "EMBEDDED_HEAD_SHA256", "0" * 64)
     with pytest.raises(InputError, match="not the known ones; reinstall bncl-pyg"):
         embedded_head()
+
+
+def test_the_digest_is_computed_again_when_a_parameter_changed_and_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = embedded_head()
+    before = head.digest()
+    with monkeypatch.context() as patched:
+        patched.setattr("bncl_pyg.scorers.head.hashlib.sha256", lambda *_: pytest.fail("computed twice"))
+        assert head.digest() == before
+    with torch.no_grad():
+        next(iter(head.state_dict().values())).add_(1)
+    assert head.digest() != before
