@@ -6,9 +6,10 @@ there is one recipe, and all of them must ask in the same order: no sum inside o
 many texts a process holds.
 """
 
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
@@ -19,12 +20,24 @@ from torch import Tensor
 
 TIMEOUT = 600.0
 """After how many seconds a process that does not answer is taken as lost."""
+BEAT = 1.0
+"""How many seconds lie between two times at which a process tells the others how far it has come."""
 LABEL_SUMS, NUMBERS, GRADIENTS = "label sums", "numbers", "gradients"
 """What most sums are of: a number a label, single numbers, and all weights of a linear function or a network."""
 
 
 class LostRankError(RuntimeError):
-    """Another process of the same training is gone, or does not answer."""
+    """Another process of the same training is gone, or does not answer.
+
+    Args:
+        reason: what was noticed.
+        ranks: which processes did not come to where this one waited, as far as that is known.
+    """
+
+    def __init__(self, reason: str, ranks: Sequence[int] = ()) -> None:
+        named = f" (rank {', '.join(map(str, ranks))})" if ranks else ""
+        super().__init__(f"Another process of this training{named} is gone, or does not answer ({reason}).")
+        self.ranks = tuple(ranks)
 
 
 @dataclass
@@ -124,11 +137,58 @@ class Alone:
 ALONE = Alone()
 
 
-class ProcessGroup:
-    """The processes of torch.distributed, which must be initialised; gloo's, on the CPU."""
+class Presence:
+    """Tells the others how far this process has come, every second, and knows who has not come as far.
 
-    def __init__(self) -> None:
+    Args:
+        store: what all processes write to and read from.
+        rank: which process this is.
+        size: how many there are.
+    """
+
+    def __init__(self, store: dist.Store, rank: int, size: int) -> None:
+        self._store, self._rank, self._size = store, rank, size
+        self.reached = self._beats = 0
+        self._tell()
+        threading.Thread(target=self._keep_telling, daemon=True).start()
+
+    def _tell(self) -> None:
+        self._beats += 1
+        self._store.set(f"bncl-presence-{self._rank}", f"{self.reached} {self._beats}")
+
+    def _keep_telling(self) -> None:
+        with suppress(RuntimeError):  # whoever keeps the store has ended
+            while True:
+                time.sleep(BEAT)
+                self._tell()
+
+    def _told(self) -> list[tuple[int, int]]:
+        told = [self._store.get(f"bncl-presence-{rank}").decode().split() for rank in range(self._size)]
+        return [(int(reached), int(beats)) for reached, beats in told]
+
+    def missing(self) -> list[int]:
+        """Return who is behind this process, or has stopped altogether; nobody, where that cannot be known."""
+        try:
+            self._tell()
+            before = self._told()
+            time.sleep(3 * BEAT)
+            after = self._told()
+        except RuntimeError:
+            return []
+        stopped = [rank for rank in range(self._size) if rank != self._rank and before[rank][1] == after[rank][1]]
+        return stopped or [rank for rank in range(self._size) if after[rank][0] < self.reached]
+
+
+class ProcessGroup:
+    """The processes of torch.distributed, which must be initialised; gloo's, on the CPU.
+
+    Args:
+        presence: who knows which process is missing, if one is.
+    """
+
+    def __init__(self, presence: Presence | None = None) -> None:
         self.rank, self.size, self.traffic = dist.get_rank(), dist.get_world_size(), Traffic()
+        self._presence = presence
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self.rank}, size={self.size})"
@@ -186,12 +246,14 @@ class ProcessGroup:
     @contextmanager
     def _counted(self, what: str, given: Tensor) -> Iterator[None]:
         self.traffic.add(what, given.numel() * given.element_size())
+        if self._presence is not None:
+            self._presence.reached += 1
         began = time.perf_counter()
         try:
             yield
         except RuntimeError as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise LostRankError(f"The connection to another process of this training was lost ({reason}).") from error
+            raise LostRankError(reason, self._presence.missing() if self._presence is not None else ()) from error
         self.traffic.seconds += time.perf_counter() - began
 
 
@@ -208,7 +270,9 @@ def process_group(timeout: float = TIMEOUT) -> Iterator[ProcessGroup]:
     Args:
         timeout: after how many seconds a process that does not answer is taken as lost.
     """
-    dist.init_process_group("gloo", timeout=timedelta(seconds=timeout))
-    yield ProcessGroup()
+    patience = timedelta(seconds=timeout)
+    store, rank, size = next(dist.rendezvous("env://", timeout=patience))
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=patience)
+    yield ProcessGroup(Presence(dist.PrefixStore("bncl", store), rank, size))
     # After an error there may be nobody to take leave of, and the process ends anyway.
     dist.destroy_process_group()

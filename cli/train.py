@@ -85,6 +85,14 @@ def train(
     processes: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="For --engine torchrun: how many; one a core, if not given.")
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="For several processes: after how long one that does not answer counts as lost; 600, if not given.",
+        ),
+    ] = None,
     address: Address = None,
     workers: Workers = None,
     json: Json = None,
@@ -103,7 +111,7 @@ def train(
 
     # All that can be wrong with files is told before torch is imported, which takes seconds.
     check_engine(engine, address, workers)
-    _check_processes(engine, processes)
+    _check_processes(engine, processes, timeout)
     check_free(out, "model", overwrite=overwrite)
     check_file(json, features, graph, priors_file(priors), annotated, overwrite=overwrite)
     if annotations is not None and annotated is None:
@@ -135,17 +143,19 @@ def train(
     elif engine == "ray":
         train_by_ray(job, RayOptions(address, workers), json)
     elif engine == "rank":
-        train_as_one_of_many(job, json)
+        train_as_one_of_many(job, json, timeout)
     else:
         train_alone(job, json)
 
 
-def _check_processes(engine: str, processes: int | None) -> None:
+def _check_processes(engine: str, processes: int | None, timeout: float | None) -> None:
     """Raise if options of the engine do not fit, or if this is no process that torchrun started."""
     from bncl_pyg.errors import InputError
 
     if processes is not None and engine != "torchrun":
         raise InputError("--processes is for --engine torchrun.")
+    if timeout is not None and engine not in ("torchrun", "rank"):
+        raise InputError("--timeout is for --engine torchrun and for processes that torchrun started.")
     if engine == "rank" and not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys():
         raise InputError(
             "--engine rank is for a process that torchrun started, which knows its rank; with --engine torchrun, this "

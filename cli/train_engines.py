@@ -30,20 +30,21 @@ def train_alone(job: "TrainingJob", json: Path | None) -> None:
     _tell(job, classifier, json, {})
 
 
-def train_as_one_of_many(job: "TrainingJob", json: Path | None) -> None:
+def train_as_one_of_many(job: "TrainingJob", json: Path | None, timeout: float | None = None) -> None:
     """Train as one of the processes that torchrun started; the first one speaks for all."""
-    from bncl_pyg.distributed import LEFT_ALONE
-    from bncl_pyg.ranks import LostRankError, process_group
+    from bncl_pyg.distributed import LEFT_ALONE, tell_missing
+    from bncl_pyg.ranks import TIMEOUT, LostRankError, process_group
 
     from . import show
 
     if os.environ["RANK"] != "0":
         show.be_silent()
     try:
-        with _stoppable(job), process_group() as ranks, show.training_bar() as progress:
+        with _stoppable(job), process_group(timeout or TIMEOUT) as ranks, show.training_bar() as progress:
             classifier = job.run(ranks, progress)
     except LostRankError as error:
-        # Whoever started the processes knows which was lost, and says so.
+        # Whoever started the processes says which was lost.
+        tell_missing(error.ranks)
         if LEFT_ALONE not in os.environ:
             echo(f"Error: {error} The same command {job.sequel}.", err=True)
         raise typer.Exit(int(os.environ.get(LEFT_ALONE, "1"))) from None

@@ -2,7 +2,7 @@
 
 from bncl_pyg.distributed.engine import RayOptions
 from bncl_pyg.distributed.inputs import is_remote, table_names
-from bncl_pyg.distributed.launch import LEFT_ALONE, LaunchError, launch
+from bncl_pyg.distributed.launch import LEFT_ALONE, LaunchError, launch, tell_missing
 from bncl_pyg.distributed.ray_featurize import featurize_on_ray
 from bncl_pyg.distributed.ray_graph import RayBlocks, ray_blocks
 from bncl_pyg.distributed.ray_predict import predict_on_ray
@@ -24,5 +24,6 @@ __all__ = [
     "predict_on_ray",
     "ray_blocks",
     "table_names",
+    "tell_missing",
     "train_on_ray",
 ]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 LEFT_ALONE = "BNCL_LEFT_ALONE_EXIT_CODE"
 """Set for the processes: the exit code with which they tell that they only ended because another one was lost."""
+MISSING = "BNCL_MISSING_FILE"
+"""Set for the processes: the file in which they tell which ranks did not answer them."""
 LEFT_ALONE_CODE, INPUT_CODE = 75, 2
 
 
@@ -46,8 +48,9 @@ def launch(module: str, words: Sequence[str], processes: int) -> bool:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     threads = str(max(1, (os.cpu_count() or 1) // processes))
     given = {LEFT_ALONE: str(LEFT_ALONE_CODE), "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)}
-    before = {name: os.environ.get(name) for name in given}
     with tempfile.TemporaryDirectory() as logs:
+        given[MISSING] = str(Path(logs) / "missing")
+        before = {name: os.environ.get(name) for name in given}
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -65,7 +68,7 @@ def launch(module: str, words: Sequence[str], processes: int) -> bool:
             codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
             if INPUT_CODE in codes.values():
                 return False
-            raise first_lost(codes) from None
+            raise first_lost(codes, _told_missing(Path(given[MISSING]))) from None
         finally:
             for name, value in before.items():
                 os.environ.pop(name, None)
@@ -74,12 +77,25 @@ def launch(module: str, words: Sequence[str], processes: int) -> bool:
     return True
 
 
-def first_lost(codes: dict[int, int]) -> LaunchError:
+def tell_missing(ranks: Sequence[int]) -> None:
+    """Tell whoever started the processes which ranks do not answer."""
+    if ranks and MISSING in os.environ:
+        Path(os.environ[MISSING]).write_text(" ".join(map(str, ranks)))
+
+
+def _told_missing(file: Path) -> list[int]:
+    return [int(rank) for rank in file.read_text().split()] if file.is_file() else []
+
+
+def first_lost(codes: dict[int, int], missing: Sequence[int] = ()) -> LaunchError:
     """Return which process was the first to be lost: not one that was stopped, or left alone, by its loss.
 
     Args:
         codes: the exit codes of those that did not end well, by rank.
+        missing: those that did not answer, as far as others told.
     """
     causes = {rank: code for rank, code in codes.items() if code not in (LEFT_ALONE_CODE, -signal.SIGTERM)}
+    if missing:  # its own code is that of the signal by which the launcher ended it at last
+        return LaunchError(min(missing), "it does not answer")
     rank, code = min((causes or codes).items())
     return LaunchError(rank, signal.Signals(-code).name if code < 0 else f"exit code {code}")

@@ -4,7 +4,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -112,18 +113,46 @@ def alone(table: Path) -> Path:
     return path
 
 
+def load_and_hold(held: Path, head: str) -> Scorers:
+    """The fast scorer; the first worker that is not on the head node begins its second shard and never ends it."""
+    scorer, node, begun = load_scorer("fast"), ray.get_runtime_context().get_node_id(), []
+    score = scorer.score
+
+    def holding(*given: Any, **more: Any) -> Tensor:
+        begun.append(node)
+        if node != head and len(begun) > 1 and not held.exists():
+            held.with_suffix(".part").write_text(node)
+            held.with_suffix(".part").rename(held)
+            threading.Event().wait()
+        return score(*given, **more)
+
+    scorer.score = holding  # type: ignore[method-assign]
+    return scorer, None
+
+
+def wait_until(happened: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + 120
+    while not happened():
+        assert time.monotonic() < until, what
+        time.sleep(0.05)
+
+
 def test_a_node_is_lost_and_the_store_is_the_same_to_the_byte(cluster: Cluster, table: Path, alone: Path) -> None:
-    path, done, lost = table.parent / "by three", [0], []
+    """By force, while one of its workers is in the middle of a shard."""
+    path, held, done, lost = table.parent / "by three", table.parent / "held", [0], []
+    head = ray.get_runtime_context().get_node_id()
 
     def progress(texts: int) -> None:
         done[0] += texts
         if done[0] > TEXTS / 4 and not lost:
-            lost.append(cluster.list_all_nodes()[-1])
+            wait_until(held.exists, "no worker holds a shard")
+            lost.extend(node for node in cluster.list_all_nodes() if node.node_id == held.read_text())
             cluster.remove_node(lost[0], allow_graceful=False)
 
-    made, texts = featurize_on_ray(str(table), LABELS, load_fast, path, RayOptions(workers=3), progress=progress)
-    assert lost
-    assert len([node for node in ray.nodes() if node["Alive"]]) == 2
+    load = partial(load_and_hold, held, head)
+    made, texts = featurize_on_ray(str(table), LABELS, load, path, RayOptions(workers=3), progress=progress)
+    assert len(lost) == 1
+    wait_until(lambda: len([node for node in ray.nodes() if node["Alive"]]) == 2, "the loss is not noticed")
     assert (made.texts, made.labels, made.blocks, made.scored_blocks) == (TEXTS, 6, 20, 20)
     assert (len(texts), done[0]) == (TEXTS, TEXTS)
     assert contents(path) == contents(alone)

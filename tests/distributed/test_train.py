@@ -220,3 +220,37 @@ def test_workers_of_a_cluster_train_what_one_process_trains(cluster: Cluster, fo
     assert figures["communication"]["label sums"]["bytes_a_call"] <= 2 * 8 * 8
     assert_same(folder / "two" / "annotation-free", folder / "ray", make_world())
     assert not [file for file in folder.rglob("*") if file.name.endswith(".ray")]
+
+
+def is_asked_to_end(pid: int) -> bool:
+    """Return whether SIGTERM waits for a process that is stopped: its launcher knows that others gave up."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    waiting = next(line.split()[1] for line in lines if line.startswith("ShdPnd:"))
+    return bool(int(waiting, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def test_a_rank_that_does_not_answer_is_named(folder: Path) -> None:
+    """One of three is stopped, not ended: the others do not wait for ever, and the command says which it is."""
+    make_world().priors.write(folder / "priors.json", make_world().train.labels)
+    words, checkpoint = command(folder, "hung"), folder / "hung.checkpoint.safetensors"
+    words = ["3" if before == "--processes" else word for before, word in zip(["", *words], words, strict=False)]
+    started = subprocess.Popen(
+        [sys.executable, *words, "--timeout", "5"], cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    while not checkpoint.exists():
+        assert started.poll() is None
+        time.sleep(0.01)
+    ranks = {rank_of(int(file.name), started.pid): int(file.name) for file in Path("/proc").glob("[0-9]*")}
+    os.kill(ranks["1"], signal.SIGSTOP)
+    try:
+        while not is_asked_to_end(ranks["1"]):
+            assert started.poll() is None
+            time.sleep(0.05)
+    finally:
+        os.kill(ranks["1"], signal.SIGKILL)  # torch's launcher itself would wait half a minute before it does so
+    _, said = started.communicate(timeout=120)
+    assert started.returncode == 1
+    assert said.splitlines()[-1] == (
+        "Error: Rank 1 was lost (it does not answer): the same command goes on after the last whole epoch."
+    )
+    assert "Traceback" not in said
