@@ -5,8 +5,8 @@
 A mutant is one comparison, sum, product, constant, `and`/`or` or `not` of `nn`, `graph`, `training` or `evaluation`
 that is changed in a copy of the repository; the tests of its room run on it until one fails. Those of `training` take
 minutes: there, only the tests of the same module run, and modules that have none are left out. A run that takes longer
-than its limit is counted as neither. Each mutant is saved when it is done: the same command goes on with the next. Survivors are listed with what was changed; those that change no behaviour say why in
-`EQUIVALENT`.
+than its limit is counted as neither. Each mutant is saved when it is done: the same command goes on with the next.
+Survivors are listed with what was changed; those that change no behaviour say why in `EQUIVALENT`.
 """
 
 import ast
@@ -103,7 +103,7 @@ class Mutant:
 
 
 def mutants_of(file: str, source: str) -> Iterator[Mutant]:
-    """Yield every change to a file that is known here; none of more than one line, none in annotations or docstrings."""
+    """Yield every change to a file that is known here; none of several lines, none in annotations or docstrings."""
     tree = ast.parse(source)
     left_out = set(_not_run(tree))
     for node in ast.walk(tree):
@@ -213,9 +213,9 @@ def outcome_of(copy: Path, tests: str) -> str:
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired:
         return "unfinished"
-    # 1: a test failed; 2: a module could not be imported. All else is trouble of pytest's own.
-    if done.returncode not in (0, 1, 2):
-        raise SystemExit(f"pytest ended with {done.returncode}: {done.stdout.decode()[-500:]}")
+    # 1: a test failed; 2: a module could not be imported, 4: nor could conftest. All else is trouble of pytest's own.
+    if done.returncode not in (0, 1, 2) and b"while loading conftest" not in done.stderr:
+        raise SystemExit(f"pytest ended with {done.returncode}: {done.stderr.decode()[-500:]}")
     return "survived" if done.returncode == 0 else "killed"
 
 
