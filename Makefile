@@ -19,7 +19,7 @@ demo: $(INSTALLED)
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Fails where less than 92 % of the lines of bncl_pyg and cli are run (pyproject.toml), or where there is no browser.
+# Fails where less than 92 % of the lines and branches of bncl_pyg and cli are run (pyproject.toml), or where there is no browser.
 test: demo docs $(BROWSER) test-distributed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

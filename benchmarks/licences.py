@@ -2,17 +2,19 @@
 
     python -m benchmarks.licences
 
-Reads what is installed (`importlib.metadata`), follows what it requires, and writes results/licences.md and .json.
+Reads what is installed (`importlib.metadata`), follows what it requires, and writes results/licences.md and .json, and
+the same as a bill of materials in CycloneDX, results/sbom.cdx.json.
 """
 
 import re
 from collections.abc import Iterator
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from typing import Any
 
 import typer
 
-from benchmarks.results import about_this_run, footer, markdown_table, save
+from benchmarks.results import FOLDER, about_this_run, footer, markdown_table, save
+from bncl_pyg.persistence import write_json
 from bncl_pyg.scorers import BGE, COLBERT, MARCO, MINILM, POTION
 
 OURS = "bncl-pyg"
@@ -29,6 +31,7 @@ def main(write: bool = True) -> None:
     content = {"about": about_this_run(), "packages": list(packages()), "weights": weights()}
     if write:
         save("licences", content, as_markdown(content))
+        write_json(FOLDER / "sbom.cdx.json", as_cyclonedx(content))
     typer.echo(as_markdown(content))
 
 
@@ -86,9 +89,60 @@ def as_markdown(content: dict[str, Any]) -> str:
     )
 
 
+def as_cyclonedx(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a bill of materials: CycloneDX 1.6, without a time or a serial number, so that it can be compared."""
+    listed = sorted(content["packages"], key=lambda one: str(one["name"]).lower())
+    libraries = [
+        {
+            "type": "library",
+            "bom-ref": _purl(one["name"], one["version"]),
+            "name": one["name"],
+            "version": one["version"],
+            "purl": _purl(one["name"], one["version"]),
+            "licenses": [{"license": {"name": one["licence"]}}],
+        }
+        for one in listed
+    ]
+    data = [
+        {
+            "type": "data",
+            "bom-ref": f"data:{one['what']}",
+            "name": one["what"],
+            "description": one["from"],
+            "licenses": [{"license": {"name": one["licence"]}}],
+        }
+        for one in content["weights"]
+    ]
+    ours = {
+        "type": "library",
+        "bom-ref": OURS,
+        "name": OURS,
+        "version": version(OURS),
+        "purl": _purl(OURS, version(OURS)),
+    }
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": ours},
+        "components": [*libraries, *data],
+    }
+
+
+def _purl(name: str, release: str) -> str:
+    """Return a package's address, as bills of materials name it."""
+    return f"pkg:pypi/{_normal(name)}@{release.replace('+', '%2B')}"
+
+
 def _plain(requirement: str) -> str:
     match = _NAME.match(requirement)
-    return "" if match is None else match[0].lower()
+    # Some write an underscore where others write a dash: the same package, which is listed once.
+    return "" if match is None else _normal(match[0])
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ THEMES = {
     "test_manifests": "manifests that lie, with right digests",
     "test_inputs": "bad tables, labels, priors and arguments, written and generated",
     "test_numbers": "numbers at their limits",
+    "test_same_answer": "the same answer twice: processes, hash seeds, threads, orders, float64",
+    "test_fuzz": "readers and server fed with anything",
     "test_terminal": "escapes, markup and formulas in names and texts",
     "test_network": "attempts to make it reach out",
     "test_leftovers": "writes killed at every step",
