@@ -239,7 +239,7 @@ def as_markdown(content: dict[str, Any]) -> str:
         "the mean is above that of texts by chance; the number after ± is the standard error of that difference. "
         "The default was picked among some eighteen variants that were tried on cuts of these training splits, with "
         "an earlier form of the recipe: its lead is that of a selected one.\n",
-        f"Strategies of other libraries, with the same model: {foreign or 'none was installed'}. What they choose is "
+        f"Strategies of other libraries, with the same model: {foreign or 'none was simulated'}. What they choose is "
         "theirs, what is learned from it is our default recipe.\n",
         "![ebF1 + maF1 against the number of annotated texts](active.png)\n",
     ]

@@ -17,6 +17,8 @@ from typing import Protocol
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 TIMEOUT = 600.0
 """After how many seconds a process that does not answer is taken as lost."""
@@ -146,7 +148,7 @@ class Presence:
         size: how many there are.
     """
 
-    def __init__(self, store: dist.Store, rank: int, size: int) -> None:
+    def __init__(self, store: Store, rank: int, size: int) -> None:
         self._store, self._rank, self._size = store, rank, size
         self.reached = self._beats = 0
         self._tell()
@@ -271,8 +273,8 @@ def process_group(timeout: float = TIMEOUT) -> Iterator[ProcessGroup]:
         timeout: after how many seconds a process that does not answer is taken as lost.
     """
     patience = timedelta(seconds=timeout)
-    store, rank, size = next(dist.rendezvous("env://", timeout=patience))
+    store, rank, size = next(rendezvous("env://", timeout=patience))
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=patience)
-    yield ProcessGroup(Presence(dist.PrefixStore("bncl", store), rank, size))
+    yield ProcessGroup(Presence(PrefixStore("bncl", store), rank, size))
     # After an error there may be nobody to take leave of, and the process ends anyway.
     dist.destroy_process_group()

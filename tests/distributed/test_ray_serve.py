@@ -44,7 +44,6 @@ def url(model: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     ray.init(
-        address="local",  # its own, beside the cluster of other tests
         num_cpus=3,
         include_dashboard=False,
         log_to_driver=False,
