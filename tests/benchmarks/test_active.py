@@ -55,7 +55,7 @@ def test_the_page_compares_with_chance() -> None:
     assert "| diverse | 3 | 0.6067 | 0.6067 (+0.1000 ± 0.0000) |" in page
     assert "| 0.6067 | 3 of 3 |" in page
     assert page.index("| diverse |") < page.index("| random |")
-    assert "none was installed" in page
+    assert "none was simulated" in page
 
 
 @pytest.mark.parametrize("package", ["small_text", "skactiveml"])
