@@ -47,7 +47,9 @@ def test_an_epoch_beside_a_transcription_of_the_authors_code() -> None:
     assert epochs
     for epoch in epochs:
         assert epoch["first_step"]["weights_apart"] < 1e-6
-        assert epoch["seconds"]["transcription"] > 2 * epoch["seconds"]["ours"]
+        # Where the second hop joins most pairs and the layer is dense, there is less to gain; the page says so.
+        least = 1.5 if "dense" in epoch["paths"] else 3
+        assert epoch["seconds"]["transcription"] > least * epoch["seconds"]["ours"]
 
 
 def test_the_default_recipe_is_timed_on_four_sets() -> None:
